@@ -1,0 +1,64 @@
+/* Fault points. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fault.h"
+
+#if WAYBILL_FAULTS
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/sv.h"
+#include "base/text.h"
+
+static void note(const char *path, const char *name)
+{
+	char line[128];
+	int n = snprintf(line, sizeof(line), "%s\n", name);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, line, (size_t)n) != n)
+		bug("cannot note fault point %s", name);
+	close(fd);
+}
+
+static void act(struct sv action, const char *name)
+{
+	uint64_t ms;
+
+	if (sv_eq(action, SV("kill")))
+		raise(SIGKILL);
+	else if (sv_eq(action, SV("stop")))
+		raise(SIGSTOP);
+	else if (sv_starts(action, SV("delay=")) &&
+		 text_u64(sv_tail(action, 6), 0, 600000, &ms))
+		clock_sleep_ms(ms);
+	else
+		bug("fault at %s: unknown action", name);
+}
+
+void fault_at(const char *name)
+{
+	static uint64_t passed;
+	struct sv action = sv_of(getenv("WAYBILL_TEST_FAULT")), point;
+	const char *list = getenv("WAYBILL_TEST_FAULT_LIST");
+	uint64_t nth;
+
+	if (list)
+		note(list, name);
+	if (!action.n)
+		return;
+	point = sv_cut(&action, ':');
+	if (!sv_eq(point, sv_of(name)) && !sv_eq(point, SV("*")))
+		return;
+	if (!text_u64(sv_cut(&action, ':'), 1, UINT64_MAX, &nth))
+		bug("WAYBILL_TEST_FAULT: want name:N:action");
+	if (++passed == nth)
+		act(action, name);
+}
+
+#else
+/* ISO C wants a translation unit to declare something. */
+extern int fault_unused;
+#endif
