@@ -309,7 +309,7 @@ static void write_metric(struct buf *b, uint32_t m)
 	struct table *t = get_table();
 
 	buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help,
-		 row->name, KINDS[row->kind]);
+		 row->name, kind_name(row->kind));
 	for (size_t i = 0; i < SLOTS; i++) {
 		struct slot *s = &t->slots[i];
 
