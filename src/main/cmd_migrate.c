@@ -19,7 +19,8 @@ static bool migrate(struct cli *cli, struct fail *f)
 	if (!migrate_run(cli->db, &report, f) ||
 	    !migrate_status(cli->db, &held, &wanted, f))
 		return false;
-	cli_done(cli, "the schema is at version %u", held);
+	if (cli->json)
+		cli_done(cli, "the schema is at version %u", held);
 	return true;
 }
 
