@@ -30,6 +30,8 @@
 #ifndef WAYBILL_FCGI_H
 #define WAYBILL_FCGI_H
 
+#include "base/base.h" /* before any other: it has config.h */
+
 #include <signal.h>
 
 #include "wire/http.h"
