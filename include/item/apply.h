@@ -1,0 +1,68 @@
+/* Deciding on items and writing what was decided, inside one transaction.
+ *
+ *	struct apply a = {...};
+ *	switch (apply_run(db, &a, f)) {
+ *	case APPLY_DONE:  a.outcomes[i] is what became of a.items[i]
+ *	case APPLY_RACED: somebody was faster: ROLLBACK, run again with lock
+ *	case APPLY_FAIL:  f says why
+ *	}
+ *
+ * Guarantees, cited by tests:
+ *  A1  The outcomes and the state after it equal those of applying the items
+ *      one at a time in array order.
+ *  A2  No outcome is told from a picture that was not confirmed: every row
+ *      written is compared with the rev it was decided on.
+ *  A3  Rows are locked in the order of source_id bytes: two batches never
+ *      lock each other's rows crosswise.
+ *  A4  A version is never lost to an older one, in the item table or in
+ *      quarantine.
+ *  A5  Everything that was ever accepted is the item's row or in its history.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_APPLY_H
+#define WAYBILL_APPLY_H
+
+#include "db/session.h"
+#include "item/outcome.h"
+
+/* The numbers stand in batch.mode and request_key.mode. */
+enum batch_mode {
+	BATCH_UPSERT = 1,
+	BATCH_REFRESH = 2,
+	BATCH_BULK = 3,
+	BATCH_RELEASE = 4,
+	BATCH_DISCARD = 5,
+	BATCH_UNDO = 6,
+};
+const char *batch_mode_name(enum batch_mode m); /* "full-refresh" */
+
+struct apply_summary {
+	uint32_t total, accepted, replay, quarantined, rejected, tombstoned;
+	uint32_t charged; /* accepted with a change, or newly quarantined */
+};
+
+struct apply {
+	/* set by the caller */
+	struct arena *arena; /* of this attempt */
+	uint32_t partner_id;
+	enum collection collection;
+	enum batch_mode mode;
+	struct id batch_id;
+	uint64_t wall_ms; /* for new ids */
+	const struct incoming *items;
+	size_t count;
+	bool lock;	  /* read FOR UPDATE: after a race */
+	bool dry_run;	  /* decide only; no ids are made up */
+	uint64_t sync_max; /* full-refresh: most of named plus active items */
+	bool confirm;	   /* full-refresh: the destruction is meant */
+
+	/* set by apply_run() */
+	struct outcome *outcomes;
+	struct apply_summary summary;
+};
+
+enum apply_result { APPLY_DONE, APPLY_RACED, APPLY_FAIL };
+
+enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f);
+
+#endif
