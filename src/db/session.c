@@ -217,7 +217,8 @@ static bool open_connection(struct db *db, struct fail *f)
 	/* Whatever it was, nothing was executed, and it may be mended without
 	 * us: an account, a grant, a server that is starting. */
 	db->last_class = DB_NOT_EXECUTED;
-	f->code = FAIL_DB_AWAY;
+	fail_of_class(DB_NOT_EXECUTED, f);
+	fail_log(f, "connect: %u %s", mysql_errno(db->my), mysql_error(db->my));
 	retry_after(db, f);
 	return false;
 }
