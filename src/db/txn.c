@@ -99,8 +99,7 @@ static bool class_is_retried(enum db_class c, bool rerun)
 	bug("class %d", (int)c);
 }
 
-/* A random part of 10, 20, 40, 80 ms. The first rerun after a lost
- * connection waits for nobody. */
+/* A random part of 10, 20, 40, 80 ms. */
 static uint64_t jitter_ms(unsigned no)
 {
 	uint16_t r;
