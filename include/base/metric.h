@@ -35,4 +35,9 @@ uint64_t metric_get(enum metric m, ...);
 
 void metric_write(struct buf *b);
 
+struct metric_info {
+	const char *name, *kind, *labels, *help;
+};
+struct metric_info metric_info(enum metric m);
+
 #endif

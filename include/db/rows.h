@@ -8,7 +8,10 @@
  *
  * db_keys_query(): a statement whose text has `{list}` in an IN: the list is
  * padded to the next step of 1, 10, 100, 1000 by repeating the last key.
- * `fixed` are the arguments before the list. Results of all cuts are joined.
+ * `fixed` are the arguments before the list. Results of all cuts are joined,
+ * so the keys must differ from each other.
+ *
+ * The values of one column are of one kind, or DB_NULL.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_ROWS_H

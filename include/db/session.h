@@ -10,7 +10,9 @@
  * wait_timeout. A server that does not flush at every commit is refused
  * unless conf says otherwise. The library's own reconnect is never used;
  * db_ready() replaces a connection that was lost while idle, which is safe
- * because no transaction was open.
+ * because no transaction was open. It costs no round trip, and db_txn() and a
+ * lone db_query() call it themselves. A server that is away is tried anew at
+ * every call: the first one after its return succeeds.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_SESSION_H
@@ -48,5 +50,8 @@ struct db_server {
 	char text[64];
 };
 const struct db_server *db_server(const struct db *db);
+
+/* Tests: send many rows by the ladder although arrays work (db/rows.h). */
+void db_ladder_for_test(struct db *db, bool ladder);
 
 #endif

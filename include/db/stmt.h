@@ -10,7 +10,19 @@
  *	if (!db_exec(db, STMT_PARTNER_ADD, DB_ARGS(db_text(name)), &n, f))
  *
  * A statement that fails sets db_last_class(); after that nothing more may
- * run in its transaction (db_exec and db_query then refuse: bug()).
+ * run in its transaction (db_exec and db_query then refuse: bug()). 1062 is
+ * such an end too (DB_DUPLICATE, FAIL_CONFLICT): the work returns
+ * DB_STEP_ROLLBACK if that is its answer.
+ *
+ * Writes are done inside db_txn() alone (db/txn.h). A read may stand alone:
+ * outside db_txn(), db_query() and db_keys_query() run in a transaction of
+ * their own that is rolled back at once, so that none is left open, and that
+ * is run again if the connection was lost. Several reads that belong
+ * together, or whose results decide a write, go into one db_txn().
+ *
+ * Fault points: db.before.NAME and db.after.NAME around every statement;
+ * for NAME commit and rollback also db.sent.NAME, between the sending and
+ * the answer.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_STMT_H
@@ -45,7 +57,8 @@ struct db_args {
 				  sizeof(struct db_val)})
 #define DB_NO_ARGS ((struct db_args){NULL, 0})
 
-/* A result, whole, in an arena. */
+/* A result, whole, in an arena. Integers come as DB_INT or DB_UINT, as the
+ * column is; one that is not negative may be read as .u or .i alike. */
 struct db_table {
 	size_t rows, cols;
 	struct db_val *cells;
@@ -56,5 +69,8 @@ MUST_CHECK bool db_exec(struct db *db, enum stmt id, struct db_args args,
 			uint64_t *affected_r, struct fail *f);
 MUST_CHECK bool db_query(struct db *db, enum stmt id, struct db_args args,
 			 struct arena *a, struct db_table *t_r, struct fail *f);
+
+/* Prepare every statement this server should know: for doctor and tests. */
+MUST_CHECK bool db_prepare_all(struct db *db, struct fail *f);
 
 #endif

@@ -301,15 +301,24 @@ static void write_histogram(struct buf *b, const struct metric_row *row,
 	buf_addf(b, "%s_count{%s} %" PRIu64 "\n", row->name, base, count);
 }
 
+static const char *kind_name(enum metric_kind kind)
+{
+	return kind == METRIC_COUNTER ? "counter" : "histogram";
+}
+
+struct metric_info metric_info(enum metric m)
+{
+	return (struct metric_info){ROWS[m].name, kind_name(ROWS[m].kind),
+				    ROWS[m].labels, ROWS[m].help};
+}
+
 static void write_metric(struct buf *b, uint32_t m)
 {
-	static const char *const KINDS[] = {
-		[METRIC_COUNTER] = "counter", [METRIC_HISTOGRAM] = "histogram"};
 	const struct metric_row *row = &ROWS[m];
 	struct table *t = get_table();
 
 	buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help,
-		 row->name, KINDS[row->kind]);
+		 row->name, kind_name(row->kind));
 	for (size_t i = 0; i < SLOTS; i++) {
 		struct slot *s = &t->slots[i];
 

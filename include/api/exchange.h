@@ -1,0 +1,71 @@
+/* One request on its way through the service, and the answer to it.
+ *
+ * Each field is set by exactly one step of api/pipeline.c, named beside it;
+ * later steps only read it.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_EXCHANGE_H
+#define WAYBILL_EXCHANGE_H
+
+#include "base/buf.h"
+#include "base/ids.h"
+#include "gate/auth.h"
+#include "wire/fcgi.h"
+
+struct route;
+
+enum { EXCHANGE_SEGMENTS_MAX = 8, EXCHANGE_HEADERS_BYTES = 4096 };
+
+struct answer {
+	int status;
+	const char *content_type;
+	struct buf headers; /* further header lines, each ended by CRLF */
+	struct buf body;
+};
+
+struct exchange {
+	/* begin */
+	const struct conf *conf;
+	struct db *db;
+	struct auth *auth;
+	struct fcgi *fcgi;
+	struct arena *arena;
+	struct http_request *http;
+	uint64_t started_us, deadline_ms;
+
+	/* identify */
+	struct sv request_id; /* 32 hex digits, this attempt's own */
+	struct sv trace_id;   /* 32 hex digits */
+
+	/* find_route */
+	const struct route *route;
+	struct sv segments[EXCHANGE_SEGMENTS_MAX];
+	size_t segment_count;
+	unsigned allowed; /* methods of this path, for 405 */
+
+	/* authenticate */
+	bool has_principal;
+	struct principal who;
+
+	/* read_correlation */
+	bool has_correlation;
+	struct sv correlation_text; /* as sent */
+	struct id correlation;
+
+	/* read_parameters */
+	struct http_param *params;
+	size_t param_count;
+
+	/* receive_body */
+	bool is_ndjson;
+	struct buf received;
+	struct sv body; /* all of it, unpacked */
+
+	/* the handler, or problem_answer() */
+	struct answer answer;
+};
+
+/* The value of a query parameter; SV_NONE if it was not sent. */
+struct sv exchange_param(const struct exchange *x, const char *name);
+
+#endif

@@ -1,0 +1,11 @@
+/* Receiving a body: what the route allows, whole, unpacked, bounded. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_RECEIVE_H
+#define WAYBILL_RECEIVE_H
+
+#include "api/exchange.h"
+
+/* The step of the pipeline: sets x->is_ndjson and x->body. */
+MUST_CHECK bool receive_body(struct exchange *x, struct fail *f);
+
+#endif

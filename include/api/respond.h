@@ -1,0 +1,26 @@
+/* Answers: JSON bodies, problem documents, and sending them.
+ *
+ * An answer is built in x->answer and sent once, by respond_send(), after
+ * everything it says is durable.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_RESPOND_H
+#define WAYBILL_RESPOND_H
+
+#include "api/exchange.h"
+
+void respond_init(struct answer *a, size_t body_max);
+void respond_release(struct answer *a);
+
+/* One more header line. The value must be ours, or checked: a line break in
+ * it is a bug(). */
+void respond_header(struct answer *a, const char *name, struct sv value);
+
+/* Replace whatever was built so far by the problem document of `f` (RFC
+ * 9457), with the headers its status asks for. */
+void respond_problem(struct exchange *x, const struct fail *f);
+
+/* false: the other side is gone; nobody is left to tell. */
+MUST_CHECK bool respond_send(struct exchange *x);
+
+#endif

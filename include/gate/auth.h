@@ -1,0 +1,72 @@
+/* Who is it: API keys and the partners they stand for.
+ *
+ *	auth_new(&auth, conf, f)		once a process
+ *	switch (auth_check(auth, db, header, &who, f)) {
+ *	case AUTH_OK:      `who` is filled
+ *	case AUTH_REFUSED: 401, f says so and not why
+ *	case AUTH_FAIL:    the database could not be asked
+ *	}
+ *
+ * A key is `wbk_` + 16 characters that name it + `_` + 52 characters of
+ * secret (32 random bytes) + 7 of checksum, so that a mistyped or cut key is
+ * refused without asking the database. Stored is HMAC-SHA256(pepper, key).
+ *
+ * Guarantees:
+ * 1. The key itself is never stored and never logged.
+ * 2. Hashes are compared in constant time; a refusal is the same for a key
+ *    that is unknown, wrong, expired, revoked, or of a disabled partner.
+ * 3. A revocation or an expiry is effective after auth_cache at most.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_AUTH_H
+#define WAYBILL_AUTH_H
+
+#include "base/conf.h"
+#include "base/digest.h"
+#include "db/session.h"
+
+enum auth_scope {
+	AUTH_SCOPE_INGEST = 1,
+	AUTH_SCOPE_READ = 2,
+	AUTH_SCOPE_ADMIN = 4,
+	AUTH_SCOPE_ALL = 7,
+};
+
+enum {
+	AUTH_ID = 17,  /* a credential's name, with the terminator */
+	AUTH_KEY = 81, /* a whole key, with the terminator */
+	AUTH_PARTNER = 65,
+};
+
+struct principal {
+	uint32_t partner_id;
+	char partner[AUTH_PARTNER];
+	char credential[AUTH_ID];
+	unsigned scopes;
+};
+
+struct auth;
+
+MUST_CHECK bool auth_new(struct auth **auth_r, const struct conf *c,
+			 struct fail *f);
+void auth_free(struct auth *auth);
+
+enum auth_result { AUTH_OK, AUTH_REFUSED, AUTH_FAIL };
+
+/* `header` is the Authorization header's value, SV_NONE if there is none. */
+enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
+			    struct principal *who_r, struct fail *f);
+
+struct auth_key {
+	char key[AUTH_KEY];
+	char id[AUTH_ID];
+	uint8_t hash[DIGEST_BYTES];
+};
+/* A fresh key. The caller shows it once, stores id and hash, and wipes it. */
+void auth_key_make(const struct auth *auth, struct auth_key *key_r);
+
+const char *auth_scope_name(enum auth_scope one); /* "ingest" */
+/* "ingest,read" -> mask; false: an unknown word. */
+MUST_CHECK bool auth_scopes_parse(struct sv text, unsigned *mask_r);
+
+#endif

@@ -1,0 +1,14 @@
+-- What the two accounts that do not own the schema may do. `waybill migrate`
+-- runs this at the end, every time, as the owner: {service} and {ro} are the
+-- accounts that waybill.conf names (db_service_account, db_ro_account).
+-- A line stands for one account; a line whose account is not set is left out.
+-- SPDX-License-Identifier: Apache-2.0
+
+-- The service: rows only, no DDL, and no DELETE unless a line says so.
+GRANT SELECT ON schema_version TO {service};
+GRANT SELECT ON partner TO {service};
+GRANT SELECT, UPDATE (last_used_at) ON credential TO {service};
+
+-- Scripts: the views alone.
+GRANT SELECT ON v_partner TO {ro};
+GRANT SELECT ON v_credential TO {ro};

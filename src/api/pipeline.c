@@ -1,0 +1,275 @@
+/* The way of a request: a list of steps, each one function.
+ *
+ * Guarantees:
+ * 1. The order of checks is the contract's: route and method, credential,
+ *    (rate,) key syntax, then parameters, content type, encoding, body.
+ * 2. Whatever a step finds wrong becomes one problem document; the steps
+ *    after it do not run, and nothing was changed.
+ * 3. Every request gets one answer and one log line, which holds neither a
+ *    credential nor a payload.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/pipeline.h"
+
+#include "api/receive.h"
+#include "api/respond.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/metric.h"
+
+enum { ANSWER_BYTES_MAX = 64 << 20 };
+
+struct service {
+	const struct conf *conf;
+	struct db *db;
+	struct auth *auth;
+};
+
+bool service_new(struct service **s_r, const struct conf *c, struct fail *f)
+{
+	struct service *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		bug("out of memory for the service");
+	s->conf = c;
+	if (!auth_new(&s->auth, c, f) || !db_new(&s->db, c, DB_SERVICE, f)) {
+		service_free(s);
+		return false;
+	}
+	*s_r = s;
+	return true;
+}
+
+void service_free(struct service *s)
+{
+	if (!s)
+		return;
+	auth_free(s->auth);
+	if (s->db)
+		db_free(s->db);
+	free(s);
+}
+
+static struct sv new_request_id(struct arena *a)
+{
+	char hex[ID_HEX];
+
+	id_hex(id_new(clock_wall_ms()), hex);
+	return arena_sv(a, sv_of(hex));
+}
+
+/* Names of this attempt: nginx's request id where it gave one, and the
+ * caller's trace. A bad traceparent is not a fault of the request: W3C says
+ * to go on as if there were none. */
+static bool identify(struct exchange *x, struct fail *f)
+{
+	struct fail ignored = FAIL_INIT;
+	struct id id;
+	struct sv header;
+
+	(void)f;
+	x->request_id = x->http->request_id;
+	if (!id_parse_hex(x->request_id, &id))
+		x->request_id = new_request_id(x->arena);
+	x->trace_id = x->request_id;
+	if (http_header(x->http, SV("traceparent"), &header, &ignored) &&
+	    header.p && !http_traceparent(header, &x->trace_id))
+		x->trace_id = x->request_id;
+	return true;
+}
+
+static bool find_route(struct exchange *x, struct fail *f)
+{
+	if (!http_path(x->arena, x->http->path, EXCHANGE_SEGMENTS_MAX,
+		       x->segments, &x->segment_count, f))
+		return false;
+	x->route = route_find(x->segments, x->segment_count, x->http->method,
+			      x->http->admin, &x->allowed);
+	if (x->route)
+		return true;
+	if (x->allowed)
+		return fail_set(f, FAIL_METHOD,
+				"%.*s is not a method of this path",
+				SV_ARG(x->http->method_text));
+	return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
+}
+
+static bool check_scope(struct exchange *x, struct fail *f)
+{
+	if ((x->who.scopes & x->route->scope) == x->route->scope)
+		return true;
+	return fail_set(f, FAIL_FORBIDDEN,
+			"the credential lacks the scope \"%s\"",
+			auth_scope_name((enum auth_scope)x->route->scope));
+}
+
+static bool authenticate(struct exchange *x, struct fail *f)
+{
+	struct sv header;
+
+	if (!x->route->scope)
+		return true;
+	if (!http_header(x->http, SV("authorization"), &header, f))
+		return false;
+	if (auth_check(x->auth, x->db, header, &x->who, f) != AUTH_OK)
+		return false;
+	x->has_principal = true;
+	return check_scope(x, f);
+}
+
+/* Idempotency-Key may be quoted, as the IETF draft has it. */
+static struct sv unquoted(struct sv s)
+{
+	if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')
+		return sv_from(s.p + 1, s.n - 2);
+	return s;
+}
+
+static bool parse_correlation(struct exchange *x, const char *name,
+			      struct sv text, struct fail *f)
+{
+	struct id id;
+
+	if (!id_parse_correlation(text, &id))
+		return fail_set(f, FAIL_CORRELATION_MALFORMED,
+				"%s must be a UUID or a ULID", name);
+	if (x->has_correlation && !id_eq(id, x->correlation))
+		return fail_set(f, FAIL_CORRELATION_AMBIGUOUS,
+				"X-Correlation-Id and Idempotency-Key differ");
+	if (!x->has_correlation)
+		x->correlation_text = text;
+	x->correlation = id;
+	x->has_correlation = true;
+	return true;
+}
+
+/* A GET may carry the header too: it is checked and given back. */
+static bool read_correlation(struct exchange *x, struct fail *f)
+{
+	struct sv ours, ietf;
+
+	if (!http_header(x->http, SV("x-correlation-id"), &ours, f) ||
+	    !http_header(x->http, SV("idempotency-key"), &ietf, f))
+		return false;
+	if (ours.p && !parse_correlation(x, "X-Correlation-Id", ours, f))
+		return false;
+	if (ietf.p &&
+	    !parse_correlation(x, "Idempotency-Key", unquoted(ietf), f))
+		return false;
+	if (x->route->keyed && !x->has_correlation)
+		return fail_set(f, FAIL_CORRELATION_MISSING,
+				"send X-Correlation-Id: a fresh UUID or ULID "
+				"for each request, the same for its retries");
+	return true;
+}
+
+static bool names_it(const char *list, struct sv name)
+{
+	struct sv rest = sv_of(list);
+
+	while (rest.n)
+		if (sv_eq(sv_cut(&rest, ','), name))
+			return true;
+	return false;
+}
+
+/* An unknown name is refused: a mistyped dry_run must not do the real
+ * thing. */
+static bool read_parameters(struct exchange *x, struct fail *f)
+{
+	if (!http_query(x->arena, x->http->query, &x->params, &x->param_count,
+			f))
+		return false;
+	for (size_t i = 0; i < x->param_count; i++)
+		if (!names_it(x->route->params, x->params[i].name))
+			return fail_set(f, FAIL_BAD_PARAMETER,
+					"unknown parameter \"%.*s\"",
+					(int)(x->params[i].name.n < 100
+						      ? x->params[i].name.n
+						      : 100),
+					x->params[i].name.p);
+	return true;
+}
+
+static bool handle(struct exchange *x, struct fail *f)
+{
+	fault_at("pipeline.before_handler");
+	return x->route->handler(x, f);
+}
+
+typedef bool step(struct exchange *x, struct fail *f);
+
+static bool run_steps(struct exchange *x, struct fail *f)
+{
+	static step *const STEPS[] = {
+		find_route,      authenticate, read_correlation,
+		read_parameters, receive_body, handle,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(STEPS); i++)
+		if (!STEPS[i](x, f))
+			return false;
+	return true;
+}
+
+static void log_request(const struct exchange *x, const struct fail *f,
+			uint64_t usec, bool sent)
+{
+	enum log_level level = x->answer.status < 500 ? LOG_INFO : LOG_ERROR;
+	struct log_line l;
+
+	log_begin(&l, level, "request");
+	log_str(&l, "route", sv_of(x->route ? x->route->name : "none"));
+	log_str(&l, "method", x->http->method_text);
+	log_num(&l, "status", (uint64_t)x->answer.status);
+	log_num(&l, "duration_us", usec);
+	if (x->has_principal)
+		log_str(&l, "partner", sv_of(x->who.partner));
+	if (x->has_correlation)
+		log_str(&l, "correlation_id", x->correlation_text);
+	log_str(&l, "trace_id", x->trace_id);
+	log_str(&l, "request_id", x->request_id);
+	if (f->code != FAIL_NONE)
+		log_fail(&l, f);
+	if (!sent)
+		log_str(&l, "note", SV("the caller was gone"));
+	log_end(&l);
+}
+
+static void count(const struct exchange *x, uint64_t usec)
+{
+	const char *route = x->route ? x->route->name : "none";
+	char status[12];
+
+	snprintf(status, sizeof(status), "%d", x->answer.status);
+	metric_add(METRIC_REQUESTS, 1, route, status);
+	metric_observe(METRIC_REQUEST_SECONDS, usec, route);
+}
+
+void service_answer(struct service *s, struct fcgi *c, struct arena *a,
+		    enum fcgi_got got, struct http_request *r, struct fail *f)
+{
+	struct exchange x = {.conf = s->conf,
+			     .db = s->db,
+			     .auth = s->auth,
+			     .fcgi = c,
+			     .arena = a,
+			     .http = r,
+			     .started_us = clock_mono_us()};
+	uint64_t usec;
+	bool sent;
+
+	x.deadline_ms = x.started_us / 1000 + s->conf->request_deadline_ms;
+	respond_init(&x.answer, ANSWER_BYTES_MAX);
+	if (!identify(&x, f) || got != FCGI_GOT_REQUEST || !run_steps(&x, f))
+		respond_problem(&x, f);
+	fault_at("pipeline.before_send");
+	sent = respond_send(&x);
+	usec = clock_mono_us() - x.started_us;
+	count(&x, usec);
+	log_request(&x, f, usec, sent);
+	buf_release(&x.received);
+	respond_release(&x.answer);
+}

@@ -1,0 +1,130 @@
+/* Answers: JSON bodies, problem documents, and sending them. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/respond.h"
+
+#include <inttypes.h>
+
+#include "base/metric.h"
+
+void respond_init(struct answer *a, size_t body_max)
+{
+	*a = (struct answer){.status = 200, .content_type = "application/json"};
+	buf_init(&a->headers, EXCHANGE_HEADERS_BYTES);
+	buf_init(&a->body, body_max);
+}
+
+void respond_release(struct answer *a)
+{
+	buf_release(&a->headers);
+	buf_release(&a->body);
+}
+
+void respond_header(struct answer *a, const char *name, struct sv value)
+{
+	if (sv_has(value, '\r') || sv_has(value, '\n'))
+		bug("a line break in header %s", name);
+	buf_addf(&a->headers, "%s: %.*s\r\n", name, SV_ARG(value));
+}
+
+static void add_allow(struct exchange *x)
+{
+	static const enum http_method ALL[] = {HTTP_GET, HTTP_HEAD, HTTP_POST};
+	unsigned allowed = x->allowed;
+	struct buf b;
+
+	if (allowed & HTTP_GET)
+		allowed |= HTTP_HEAD;
+	buf_init(&b, 128);
+	for (size_t i = 0; i < ARRAY_LEN(ALL); i++)
+		if (allowed & ALL[i])
+			buf_addf(&b, "%s%s", b.n ? ", " : "",
+				 http_method_name(ALL[i]));
+	respond_header(&x->answer, "Allow", buf_sv(&b));
+	buf_release(&b);
+}
+
+static void problem_headers(struct exchange *x, const struct fail *f)
+{
+	char text[24];
+
+	if (f->code == FAIL_UNAUTHENTICATED)
+		respond_header(&x->answer, "WWW-Authenticate",
+			       SV("Bearer realm=\"waybill\""));
+	if (f->code == FAIL_METHOD)
+		add_allow(x);
+	if (f->retry_after_s) {
+		snprintf(text, sizeof(text), "%" PRIu64, f->retry_after_s);
+		respond_header(&x->answer, "Retry-After", sv_of(text));
+	}
+}
+
+static void problem_body(struct exchange *x, const struct fail *f)
+{
+	const struct fail_info *info = fail_info(f->code);
+	struct buf *b = &x->answer.body;
+
+	buf_addf(b, "{\"type\":\"/docs/errors.md#%s\",\"title\":\"%s\"",
+		 info->slug, info->title);
+	buf_addf(b, ",\"status\":%d,\"detail\":", info->status);
+	buf_add_json(b, sv_of(f->detail));
+	buf_add_text(b, ",\"instance\":");
+	buf_add_json(b, x->http->path);
+	buf_add_text(b, ",\"trace_id\":");
+	buf_add_json(b, x->trace_id);
+	if (f->pointer[0]) {
+		buf_add_text(b, ",\"pointer\":");
+		buf_add_json(b, sv_of(f->pointer));
+	}
+	if (f->line)
+		buf_addf(b, ",\"line\":%" PRIu64, f->line);
+	buf_add_byte(b, '}');
+}
+
+void respond_problem(struct exchange *x, const struct fail *f)
+{
+	struct answer *a = &x->answer;
+
+	if (f->code == FAIL_NONE)
+		bug("a problem without a failure");
+	buf_reset(&a->headers);
+	buf_reset(&a->body);
+	a->status = fail_info(f->code)->status;
+	a->content_type = "application/problem+json";
+	problem_headers(x, f);
+	problem_body(x, f);
+	metric_add(METRIC_PROBLEMS, 1, fail_info(f->code)->slug);
+}
+
+static void head(const struct exchange *x, struct buf *b)
+{
+	const struct answer *a = &x->answer;
+
+	buf_addf(b, "Status: %d %s\r\n", a->status, http_reason(a->status));
+	buf_addf(b, "Content-Type: %s\r\n", a->content_type);
+	buf_addf(b, "Content-Length: %zu\r\n", a->body.n);
+	buf_addf(b, "X-Request-Id: %.*s\r\n", SV_ARG(x->request_id));
+	if (x->has_correlation)
+		buf_addf(b, "X-Correlation-Id: %.*s\r\n",
+			 SV_ARG(x->correlation_text));
+	buf_add_text(b, "Cache-Control: no-store\r\n");
+	buf_add(b, buf_sv(&a->headers));
+	buf_add_text(b, "\r\n");
+}
+
+bool respond_send(struct exchange *x)
+{
+	struct answer *a = &x->answer;
+	struct buf b;
+	bool ok;
+
+	if (!buf_ok(&a->headers) || !buf_ok(&a->body))
+		bug("an answer of %s is too large for its buffer",
+		    x->route ? "a route" : "the pipeline");
+	buf_init(&b, 2 * EXCHANGE_HEADERS_BYTES);
+	head(x, &b);
+	ok = fcgi_write(x->fcgi, buf_sv(&b)) &&
+	     (x->http->method == HTTP_HEAD ||
+	      fcgi_write(x->fcgi, buf_sv(&a->body)));
+	buf_release(&b);
+	return ok;
+}
