@@ -27,8 +27,15 @@ struct http_header {
 	struct sv value;
 };
 
-/* At most HTTP_HEADERS_MAX headers and HTTP_PARAMS_MAX query parameters. */
-enum { HTTP_HEADERS_MAX = 128, HTTP_PARAMS_MAX = 32 };
+/* At most HTTP_HEADERS_MAX headers and HTTP_PARAMS_MAX query parameters; bytes
+ * of path and query together, of one header (name and value) and of all. */
+enum {
+	HTTP_HEADERS_MAX = 128,
+	HTTP_PARAMS_MAX = 32,
+	HTTP_URI_BYTES_MAX = 8 * 1024,
+	HTTP_HEADER_BYTES_MAX = 8 * 1024,
+	HTTP_HEADERS_BYTES_MAX = 32 * 1024,
+};
 
 struct http_request {
 	enum http_method method;
@@ -58,22 +65,27 @@ const char *http_reason(int status); /* "Not Found" */
 MUST_CHECK bool http_header(const struct http_request *r, struct sv name,
 			    struct sv *value_r, struct fail *f);
 
-/* Split and decode a query. Broken encoding, control characters, bad UTF-8, a
- * name sent twice or too many of them: FAIL_BAD_PARAMETER. */
+/* Split and decode a query, '+' being a blank as in forms ("%2B" is a plus).
+ * A name without '=' has an empty value. Broken encoding, control characters,
+ * bad UTF-8, an empty name, a name sent twice (compared decoded) or too many
+ * of them: FAIL_BAD_PARAMETER. An empty query has no parameters. */
 MUST_CHECK bool http_query(struct arena *a, struct sv query,
 			   struct http_param **params_r, size_t *count_r,
 			   struct fail *f);
 
-/* Split a path into decoded segments ("/a/b%2Fc" -> "a", "b/c"). Broken
- * encoding, control characters, bad UTF-8, "." and "..", an empty segment:
- * FAIL_BAD_PATH. At most `max` segments; more: FAIL_NOT_FOUND. */
+/* Split a path into decoded segments ("/a/b%2Fc" -> "a", "b/c"); "/" has none.
+ * Here '+' is a plus. No '/' in front, broken encoding, control characters,
+ * bad UTF-8, "." and ".." (encoded too), an empty segment (so also a '/' at
+ * the end): FAIL_BAD_PATH. At most `max` segments; more: FAIL_NOT_FOUND. */
 MUST_CHECK bool http_path(struct arena *a, struct sv path, size_t max,
 			  struct sv *segments, size_t *count_r, struct fail *f);
 
-/* "application/json; charset=utf-8" -> "application/json", lower case. */
+/* "application/json; charset=utf-8" -> "application/json", lower case; empty
+ * for an empty or absent one. */
 struct sv http_media_type(struct arena *a, struct sv content_type);
 
-/* The trace id (32 hex digits) of a W3C traceparent; false: not one. */
+/* The trace id (32 hex digits) of a W3C traceparent; false: not one. Of a
+ * version above 00 the four known fields are read and more may follow. */
 MUST_CHECK bool http_traceparent(struct sv value, struct sv *trace_id_r);
 
 #endif
