@@ -7,7 +7,7 @@
 #
 #	stack_files    makes folders, secrets, certificates and configuration
 #	stack_start    starts all of it and waits until it is ready
-#	stack_ready, stack_pid, stack_ctl, demo_command
+#	stack_ready, stack_pid, stack_ports, stack_ctl, demo_command
 #	stack_stop     stops all of it, also what a killed supervisord left
 #
 # stack_start leaves by `exit 1` after a sentence; its caller cleans up.
@@ -181,6 +181,7 @@ stack_files()
 	certificates >"$var/log/openssl.log" 2>&1 ||
 		die "openssl made no certificate; see $var/log/openssl.log"
 	waybill_conf >"$var/waybill.conf"
+	echo "$port $admin_port" >"$run/ports"
 	mariadb_section=
 	! own_database || mariadb_section=$(cat "$root/supervisor/mariadb.conf.in")
 	fill supervisor/supervisord.conf.in "$var/supervisord.conf"
@@ -188,6 +189,12 @@ stack_files()
 	fill supervisor/mariadb.cnf.in "$var/mariadb.cnf"
 	[ ! -e "$var/mariadb-local.cnf" ] ||
 		cat "$var/mariadb-local.cnf" >>"$var/mariadb.cnf"
+}
+
+# The ports of what runs, which need not be those of our own environment.
+stack_ports()
+{
+	read -r port admin_port <"$(sockets)/ports"
 }
 
 stack_ctl()

@@ -103,6 +103,15 @@ def read_env(path):
     return values
 
 
+def whole(data):
+    """Whether these bytes are an answer with all of its Content-Length."""
+    head, mark, body = data.partition(b"\r\n\r\n")
+    for line in head.lower().split(b"\r\n"):
+        if mark and line.startswith(b"content-length:"):
+            return len(body) >= int(line.split(b":")[1])
+    return False
+
+
 class Answer:
     def __init__(self, response, body):
         self.status = response.status
@@ -288,7 +297,8 @@ class Stack:
         return self.request(method, path, key=False, admin=True)
 
     def raw(self, data, admin=False, tls=True, timeout=20, finish=False):
-        """Sends bytes as they are and returns all that comes back."""
+        """Sends bytes as they are and returns the answer: what comes until
+        it is whole or the connection ends."""
         port = self.admin_port if admin else self.port
         sock = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         with sock:
@@ -301,7 +311,7 @@ class Stack:
                     sock.shutdown(socket.SHUT_WR)
                 got = b""
                 try:
-                    while True:
+                    while not whole(got):
                         more = sock.recv(65536)
                         if not more:
                             break
