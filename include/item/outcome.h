@@ -45,10 +45,10 @@ enum quarantine_state {
 	QUARANTINE_DISCARDED = 4,
 };
 
-const char *item_status_name(enum item_status s);	/* "ACCEPTED" */
-const char *item_change_name(enum item_change c);	/* "created" */
-const char *item_state_name(enum item_state s);		/* "ACTIVE" */
-const char *hold_code_name(enum hold_code c);		/* "bom-cycle" */
+const char *item_status_name(enum item_status s); /* "ACCEPTED" */
+const char *item_change_name(enum item_change c); /* "created" */
+const char *item_state_name(enum item_state s);   /* "ACTIVE" */
+const char *hold_code_name(enum hold_code c);     /* "bom-cycle" */
 const char *quarantine_state_name(enum quarantine_state s);
 /* The other way, for filters; 0: no such word. */
 enum item_state item_state_of(struct sv name);
@@ -58,7 +58,7 @@ enum quarantine_state quarantine_state_of(struct sv name);
 struct outcome {
 	enum item_status status;
 	enum item_change change;
-	bool conflict;	    /* REPLAY: equal version, other content */
+	bool conflict;      /* REPLAY: equal version, other content */
 	bool held_inactive; /* REPLAY: the held item is INACTIVE */
 	bool has_held;
 	uint64_t held_version;
