@@ -62,7 +62,7 @@ enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
 			     struct apply_undone *undone_r, struct fail *f)
 {
 	struct core c = {.a = a};
-	uint64_t tombstoned;
+	uint64_t tombstoned = 0;
 	enum apply_result r;
 
 	a->summary = (struct apply_summary){0};
