@@ -72,8 +72,9 @@ ON DUPLICATE KEY UPDATE
 	updated_at = IF(rev + 1 = VALUES(rev), VALUES(updated_at), updated_at),
 	rev = IF(rev + 1 = VALUES(rev), VALUES(rev), rev);
 
--- What is about to be replaced. Whether it still is what was decided on shows
--- the swap that follows.
+-- What is about to be replaced. FOR UPDATE: an item's row is locked before its
+-- history is, by everybody. Whether it still is what was decided on shows the
+-- swap that follows.
 -- name: item_keep_replaced
 -- rows: 1 a source_id that is held
 INSERT INTO item_history
@@ -82,7 +83,9 @@ INSERT INTO item_history
 SELECT partner_id, collection, source_id, rev, 0, source_version, state,
 	payload, last_batch, updated_at
 FROM item
-WHERE partner_id = ? AND collection = ? AND source_id IN ({list});
+WHERE partner_id = ? AND collection = ? AND source_id IN ({list})
+ORDER BY source_id
+FOR UPDATE;
 
 -- Versions accepted and overtaken inside one transaction.
 -- name: item_keep_overtaken

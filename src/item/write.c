@@ -47,6 +47,12 @@ static void sheet_add(struct sheet *s, struct db_args row)
 	memcpy(s->cells + s->rows++ * s->cols, row.v, row.n * sizeof(*row.v));
 }
 
+/* A duplicate is somebody who was faster, too. */
+static enum apply_result failed(const struct db *db)
+{
+	return db_last_class(db) == DB_DUPLICATE ? APPLY_RACED : APPLY_FAIL;
+}
+
 /* Every row must count as it was decided on; else somebody raced us. */
 static enum apply_result put(struct db *db, enum stmt id, const struct sheet *s,
 			     uint64_t want, struct fail *f)
@@ -56,7 +62,7 @@ static enum apply_result put(struct db *db, enum stmt id, const struct sheet *s,
 	if (!s->rows)
 		return APPLY_DONE;
 	if (!db_rows_exec(db, id, s->cells, s->rows, s->cols, &affected, f))
-		return APPLY_FAIL;
+		return failed(db);
 	return affected == want ? APPLY_DONE : APPLY_RACED;
 }
 
@@ -73,7 +79,7 @@ static enum apply_result keep_replaced(struct core *c, struct db *db,
 			keys[n++] = db_text(s->entries[i].source_id);
 	if (!db_keys_exec(db, STMT_ITEM_KEEP_REPLACED,
 			  partner_and_collection(c), keys, n, &affected, f))
-		return APPLY_FAIL;
+		return failed(db);
 	return affected == n ? APPLY_DONE : APPLY_RACED;
 }
 
