@@ -121,6 +121,11 @@ bool db_new(struct db **db_r, const struct conf *c, enum db_role role,
 
 	if (!db)
 		bug("no memory for a session");
+	if (!*c->db_socket && !*c->db_host) {
+		free(db);
+		return fail_set(f, FAIL_CONF,
+				"neither db_socket nor db_host is set");
+	}
 	db->conf = c;
 	db->role = role;
 	arena_init(&db->arena, 4096);

@@ -55,6 +55,8 @@ static enum outcome run_once(struct db *db, const struct db_txn *t,
 {
 	enum db_step step;
 
+	if (at->no > 1)
+		*f = FAIL_INIT;
 	if (!db_ready(db, f))
 		return RUN_NO_CONNECTION;
 	db->state = DB_OPEN;
