@@ -124,7 +124,7 @@ static bool receive_sync(struct exchange *x, struct fail *f)
 	uint64_t limit = x->conf->sync_body_max_bytes;
 	bool gzip;
 
-	if (!check_type(x, f) || !check_encoding(x, &gzip, f))
+	if (!check_encoding(x, &gzip, f))
 		return false;
 	if (x->http->has_length && x->http->content_length > limit)
 		return too_large(limit, f);
@@ -147,6 +147,17 @@ static bool refuse_body(struct exchange *x, struct fail *f)
 }
 
 bool receive_body(struct exchange *x, struct fail *f)
+{
+	switch (x->route->body) {
+	case ROUTE_BODY_NONE:
+		return refuse_body(x, f);
+	case ROUTE_BODY_SYNC:
+		return check_type(x, f) && receive_sync(x, f);
+	}
+	bug("route %s has no kind of body", x->route->name);
+}
+
+bool receive_anything(struct exchange *x, struct fail *f)
 {
 	switch (x->route->body) {
 	case ROUTE_BODY_NONE:
