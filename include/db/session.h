@@ -52,6 +52,13 @@ struct db_server {
 };
 const struct db_server *db_server(const struct db *db);
 
+/* How long the next statements of this transaction wait for a row lock, in
+ * whole seconds; 0 (not at all) only MariaDB knows, MySQL waits 1. Costs
+ * nothing if that is so already. Every transaction begins with conf's
+ * db_lock_wait. */
+MUST_CHECK bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f);
+unsigned db_lock_wait_default_s(const struct db *db);
+
 /* Tests: send many rows by the ladder although arrays work (db/rows.h). */
 void db_ladder_for_test(struct db *db, bool ladder);
 

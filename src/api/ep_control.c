@@ -48,8 +48,7 @@ static void add_id(struct buf *b, const char *name, const char *prefix,
 }
 
 /* The item's result, and what became of the record. */
-static void answer_release(struct buf *b, const struct release *r,
-			   struct id id)
+static void answer_release(struct buf *b, const struct release *r, struct id id)
 {
 	outcome_add_result(b, r->apply.collection, &r->in,
 			   &r->apply.outcomes[0]);

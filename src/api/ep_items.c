@@ -40,8 +40,8 @@ static bool read_word(const struct exchange *x, const char *param,
 			return true;
 		}
 	return fail_set(f, FAIL_BAD_PARAMETER, "%s must be %s%s%s%s%s", param,
-			words[0].name, count > 2 ? ", " : " or ",
-			words[1].name, count > 2 ? " or " : "",
+			words[0].name, count > 2 ? ", " : " or ", words[1].name,
+			count > 2 ? " or " : "",
 			count > 2 ? words[2].name : "");
 }
 
@@ -87,8 +87,8 @@ static void add_results(struct buf *b, const struct post *p,
 	for (size_t i = 0; p->carry != CARRY_SUMMARY && i < a->count; i++) {
 		const struct outcome *o = &a->outcomes[i];
 
-		if (p->carry == CARRY_FAILURES && (o->status == ITEM_ACCEPTED ||
-						   o->status == ITEM_REPLAY))
+		if (p->carry == CARRY_FAILURES &&
+		    (o->status == ITEM_ACCEPTED || o->status == ITEM_REPLAY))
 			continue;
 		if (!first)
 			buf_add_byte(b, ',');
@@ -149,7 +149,8 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 		.lock = at->no > 1,
 		.dry_run = x->dry_run,
 		.sync_max = x->conf->bulk_async_threshold,
-		.confirm = p->confirm || (p->confirm_empty && !p->decoded.count),
+		.confirm =
+			p->confirm || (p->confirm_empty && !p->decoded.count),
 	};
 
 	switch (apply_run(db, &a, f)) {
@@ -188,8 +189,8 @@ bool ep_items_post(struct exchange *x, struct fail *f)
 	if (!collection_find(x->segments[2], x->segments[3], &p.collection))
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
 	if (!read_post(x, &p, f) ||
-	    !decode_body(x->arena, x->conf, p.collection, x->body,
-			 x->is_ndjson, &p.decoded, f))
+	    !decode_body(x->arena, x->conf, p.collection, x->body, x->is_ndjson,
+			 &p.decoded, f))
 		return false;
 	if (p.mode == BATCH_REFRESH && !p.decoded.count && !p.confirm_empty)
 		return fail_set(f, FAIL_REFRESH_EMPTY,

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/route.h"
 
+#include "item/collection.h"
+
 #define AUTH_SCOPE_NONE 0
 
 const struct route ROUTES[] = {
@@ -23,13 +25,16 @@ const size_t ROUTE_COUNT = ARRAY_LEN(ROUTES);
 static bool matches(const char *path, const struct sv *segments, size_t count)
 {
 	struct sv rest = sv_tail(sv_of(path), 1);
+	enum collection unused;
 
 	for (size_t i = 0; i < count; i++) {
 		struct sv part = sv_cut(&rest, '/');
 
-		if (part.n == 0)
+		if (part.n == 0 ||
+		    (part.p[0] != '{' && !sv_eq(part, segments[i])))
 			return false;
-		if (part.p[0] != '{' && !sv_eq(part, segments[i]))
+		if (sv_eq(part, SV("{collection}")) &&
+		    !collection_find(segments[i - 1], segments[i], &unused))
 			return false;
 	}
 	return rest.n == 0;

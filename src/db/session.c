@@ -290,6 +290,7 @@ static bool set_up(struct db *db, struct fail *f)
 		      args, &a, &t, f) &&
 	     check_settings(db, &t, f);
 	if (ok) {
+		db->lock_wait_s = wait_s;
 		db->server.max_packet_bytes = db_cell(&t, 0, COL_MAX_PACKET)->u;
 		db_clock_read(db, db_cell(&t, 0, COL_NOW)->u);
 	}
@@ -377,6 +378,26 @@ uint64_t db_wall_ms(const struct db *db)
 const struct db_server *db_server(const struct db *db)
 {
 	return &db->server;
+}
+
+unsigned db_lock_wait_default_s(const struct db *db)
+{
+	return whole_seconds(db->conf->db_lock_wait_ms);
+}
+
+bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f)
+{
+	uint64_t none;
+
+	if (seconds == 0 && !db->server.mariadb)
+		seconds = 1;
+	if (seconds == db->lock_wait_s)
+		return true;
+	if (!db_exec(db, STMT_SESSION_LOCK_WAIT, DB_ARGS(db_uint(seconds)),
+		     &none, f))
+		return false;
+	db->lock_wait_s = seconds;
+	return true;
 }
 
 void db_ladder_for_test(struct db *db, bool ladder)

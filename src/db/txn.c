@@ -63,6 +63,10 @@ static enum outcome run_once(struct db *db, const struct db_txn *t,
 	db->ran = 0;
 	db->last_code = 0;
 	db->last_class = DB_OK;
+	if (!db_lock_wait(db, db_lock_wait_default_s(db), f)) {
+		end_without_commit(db);
+		return RUN_FAILED;
+	}
 	step = t->work(db, at, t->arg, f);
 	if (step == DB_STEP_COMMIT)
 		return commit(db, t, f);

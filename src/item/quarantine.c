@@ -19,8 +19,8 @@ static bool lock_open(struct db *db, struct apply *a, struct id id,
 	enum quarantine_state state;
 
 	if (!db_query(db, STMT_QUARANTINE_LOCK,
-		      DB_ARGS(db_uint(a->partner_id), id_val(&id)), a->arena,
-		      t, f))
+		      DB_ARGS(db_uint(a->partner_id), id_val(&id)), a->arena, t,
+		      f))
 		return false;
 	if (!t->rows)
 		return fail_set(f, FAIL_NOT_FOUND,

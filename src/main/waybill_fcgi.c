@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "gate/inflight.h"
 #include "main/prefork.h"
 #include "main/program.h"
 #include "wire/fcgi.h"
@@ -176,6 +177,7 @@ static bool run(const struct options *o, struct arena *a, struct fail *f)
 	struct prefork p = {.work = work, .arg = &c};
 
 	if (!program_load(NAME, o->conf, a, &c, f) ||
+	    !inflight_open(c.inflight_file, f) ||
 	    (o->listen && !fcgi_listen(o->listen, f)) || !fcgi_check(f))
 		return false;
 	p.workers = part_of(c.workers, o);

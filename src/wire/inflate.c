@@ -156,7 +156,7 @@ void inflate_pack(struct buf *out, struct sv bytes)
 	int rc;
 
 	if (bytes.n > UINT_MAX ||
-	    deflateInit2(&zs, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+	    deflateInit2(&zs, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		bug("cannot pack %zu bytes", bytes.n);
 	zs.next_in = (z_const Bytef *)(uintptr_t)bytes.p;
