@@ -176,7 +176,7 @@ static void a_bomb_is_refused_past_the_floor(void)
 	buf_init(&out, MOST);
 	add_zeros(&plain, 4 << 20);
 	inflate_pack(&packed, buf_sv(&plain));
-	WANT(packed.n < plain.n / 500);
+	WANT(packed.n < plain.n / 150);
 	WANT(unpack(&out, buf_sv(&packed), 100, 65536, &LIMITS, &f) ==
 	     INFLATE_END);
 	buf_reset(&packed);
