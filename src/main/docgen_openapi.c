@@ -72,9 +72,15 @@ static void print_number(const struct field *f)
 		printf(", minimum: 0");
 }
 
-static void print_reference(const struct field *f)
+static void print_id(const struct field *f)
 {
 	print_text(f);
+	printf(", pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$'");
+}
+
+static void print_reference(const struct field *f)
+{
+	print_id(f);
 	printf(", x-reference: {collection: %s", collection_info(f->to)->name);
 	if (f->trait)
 		printf(", kind: %s", f->trait);
@@ -94,6 +100,8 @@ static void print_kind(const struct field *f)
 {
 	switch (f->kind) {
 	case FIELD_SOURCE_ID:
+		print_id(f);
+		return;
 	case FIELD_TEXT:
 		print_text(f);
 		return;

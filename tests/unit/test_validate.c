@@ -604,6 +604,8 @@ static void a_country_is_a_code_of_iso_3166(void)
 		{"\"ZZ\"", "/country unknown-value"},
 		{"\"UK\"", "/country unknown-value"},
 		{"\"de\"", "/country bad-format"},
+		{"\"dE\"", "/country bad-format"},
+		{"\"De\"", "/country bad-format"},
 		{"\"DEU\"", "/country bad-format"},
 		{"\"D\"", "/country bad-format"},
 		{"\"\"", "/country bad-format"},
