@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/digest.h"
+#include "item/describe.h"
 #include "item/field.h"
 #include "item/validate.h"
 #include "item/value.h"
@@ -603,6 +604,8 @@ static void a_country_is_a_code_of_iso_3166(void)
 		{"\"ZZ\"", "/country unknown-value"},
 		{"\"UK\"", "/country unknown-value"},
 		{"\"de\"", "/country bad-format"},
+		{"\"dE\"", "/country bad-format"},
+		{"\"De\"", "/country bad-format"},
 		{"\"DEU\"", "/country bad-format"},
 		{"\"D\"", "/country bad-format"},
 		{"\"\"", "/country bad-format"},
@@ -978,11 +981,73 @@ static void a_collection_is_found_by_area_and_name(void)
 	WANT(collection_named(SV("lots"), &c) && c == COLLECTION_LOTS);
 }
 
+static void the_description_names_every_field(void)
+{
+	struct json_tape t;
+	struct buf b;
+	uint32_t one;
+
+	buf_init(&b, 1 << 20);
+	describe_collections(&b);
+	t = read_json(buf_sv(&b));
+	one = json_first(&t, 0);
+	for (int c = 0; c < COLLECTION_COUNT; c++) {
+		const struct field_set *set = field_set((enum collection)c);
+		uint32_t fields = json_find(&t, one, SV("fields"));
+		uint32_t at = json_first(&t, fields);
+
+		WANT(json_text_is(
+			&t, json_find(&t, one, SV("collection")),
+			sv_of(collection_info((enum collection)c)->name)));
+		WANT_U64(json_count(&t, fields), set->count);
+		for (size_t i = 0; i < set->count; i++) {
+			WANT(json_text_is(&t, json_find(&t, at, SV("name")),
+					  set->fields[i].name));
+			at = json_after(&t, fields, at);
+		}
+		one = json_after(&t, 0, one);
+	}
+	WANT(one == 0);
+	buf_release(&b);
+}
+
+static void the_description_tells_the_rules_of_a_field(void)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	describe_collections(&b);
+	WANT(strstr(buf_cstr(&b),
+		    "{\"area\":\"documents\",\"collection\":\"receivers\","
+		    "\"path\":\"/wms-ingest/v1/documents/receivers\","
+		    "\"internal_id_prefix\":\"rcv-\","));
+	WANT(strstr(buf_cstr(&b),
+		    "{\"name\":\"kind\",\"kind\":\"word\","
+		    "\"required\":true,"
+		    "\"words\":[\"WAREHOUSE\",\"ZONE\",\"BIN\"]}"));
+	WANT(strstr(buf_cstr(&b),
+		    "\"reference\":\"locations\",\"depends_on\":\"kind\","
+		    "\"cases\":[{\"value\":\"WAREHOUSE\","
+		    "\"required\":false,\"allowed\":false},"
+		    "{\"value\":\"ZONE\",\"required\":true,"
+		    "\"reference_kind\":\"WAREHOUSE\"},"));
+	WANT(strstr(buf_cstr(&b), "{\"name\":\"qty\",\"kind\":\"number\","
+				  "\"required\":true,\"max_characters\":64,"
+				  "\"exclusive_minimum\":0}"));
+	WANT(strstr(buf_cstr(&b),
+		    "{\"name\":\"lines\",\"kind\":\"objects\","
+		    "\"required\":true,\"min_count\":1,\"fields\":[{"
+		    "\"name\":\"line_no\",\"kind\":\"integer\","));
+	buf_release(&b);
+}
+
 void suite_validate(void)
 {
 	arena_init(&arena, 64 * 1024);
 	buf_init(&shown, 1 << 20);
 	ADD(sets_fit_and_words_decide);
+	ADD(the_description_names_every_field);
+	ADD(the_description_tells_the_rules_of_a_field);
 	ADD(a_collection_is_found_by_area_and_name);
 	ADD(every_collection_has_an_item_that_is_right);
 	ADD(an_empty_object_lacks_all_that_is_required);
