@@ -1,0 +1,82 @@
+-- Jobs: batches worked off later.
+-- SPDX-License-Identifier: Apache-2.0
+
+-- The lane of a partner and collection: order of arrival, and what decides
+-- the 409 rules, by conditional UPDATE in the transaction that enqueues or
+-- finishes a job.
+CREATE TABLE lane (
+	partner_id INT UNSIGNED NOT NULL,
+	collection TINYINT UNSIGNED NOT NULL,
+	next_seq BIGINT UNSIGNED NOT NULL,
+	open_jobs INT UNSIGNED NOT NULL,
+	open_refreshes INT UNSIGNED NOT NULL,
+	PRIMARY KEY (partner_id, collection)
+) ENGINE = InnoDB;
+
+-- kind: 1 items, 2 full-refresh, 3 release. mode: as it was asked for, see
+-- batch. state: 1 QUEUED, 2 RUNNING, 3 COMPLETED, 4 FAILED, 5 CANCELLED.
+-- phase, of a refresh: 1 GUARD, 2 APPLY, 3 TOMBSTONE; else 2.
+-- token: the fencing token of the present owner; every write of a job's work
+-- says it. lease_until NULL: nobody has it. attempt: owners lost since the
+-- last checkpoint. resume_after: the last key of TOMBSTONE or release.
+-- collection of a release of several: NULL, and then it is in no lane.
+CREATE TABLE job (
+	partner_id INT UNSIGNED NOT NULL,
+	job_id BINARY(16) NOT NULL,
+	batch_id BINARY(16) NOT NULL,
+	collection TINYINT UNSIGNED NULL,
+	kind TINYINT UNSIGNED NOT NULL,
+	mode TINYINT UNSIGNED NOT NULL,
+	seq BIGINT UNSIGNED NOT NULL,
+	state TINYINT UNSIGNED NOT NULL,
+	phase TINYINT UNSIGNED NOT NULL,
+	attempt INT UNSIGNED NOT NULL,
+	token BIGINT UNSIGNED NOT NULL,
+	lease_until DATETIME(6) NULL,
+	not_before DATETIME(6) NULL,
+	next_chunk INT UNSIGNED NOT NULL,
+	chunk_count INT UNSIGNED NOT NULL,
+	resume_after VARBINARY(160) NULL,
+	total INT UNSIGNED NOT NULL,
+	bytes BIGINT UNSIGNED NOT NULL,
+	processed INT UNSIGNED NOT NULL,
+	accepted INT UNSIGNED NOT NULL,
+	replay INT UNSIGNED NOT NULL,
+	quarantined INT UNSIGNED NOT NULL,
+	rejected INT UNSIGNED NOT NULL,
+	tombstoned INT UNSIGNED NOT NULL,
+	confirmed TINYINT UNSIGNED NOT NULL,
+	cancel_requested TINYINT UNSIGNED NOT NULL,
+	waiting_for VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL,
+	error_slug VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
+	error_detail VARBINARY(512) NULL,
+	filter_missing VARBINARY(128) NULL,
+	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+	created_at DATETIME(6) NOT NULL,
+	started_at DATETIME(6) NULL,
+	progressed_at DATETIME(6) NULL,
+	finished_at DATETIME(6) NULL,
+	PRIMARY KEY (partner_id, job_id),
+	KEY job_lane (state, partner_id, collection, seq)
+) ENGINE = InnoDB;
+
+-- Items of a job, as NDJSON, gzipped. first_index: of its first item. lines:
+-- the items' line numbers, as text, if the body was NDJSON. Chunks are there
+-- before their job is; those that never get one are swept after 24 h.
+CREATE TABLE job_chunk (
+	job_id BINARY(16) NOT NULL,
+	chunk_no INT UNSIGNED NOT NULL,
+	day SMALLINT UNSIGNED NOT NULL,
+	first_index INT UNSIGNED NOT NULL,
+	items INT UNSIGNED NOT NULL,
+	body MEDIUMBLOB NOT NULL,
+	PRIMARY KEY (job_id, chunk_no, day)
+) ENGINE = InnoDB
+PARTITION BY RANGE (day) (PARTITION pmax VALUES LESS THAN MAXVALUE);
+
+-- What a refresh job names.
+CREATE TABLE refresh_name (
+	job_id BINARY(16) NOT NULL,
+	source_id VARBINARY(128) NOT NULL,
+	PRIMARY KEY (job_id, source_id)
+) ENGINE = InnoDB;
