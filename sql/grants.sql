@@ -8,7 +8,17 @@
 GRANT SELECT ON schema_version TO {service};
 GRANT SELECT ON partner TO {service};
 GRANT SELECT, UPDATE (last_used_at) ON credential TO {service};
+GRANT SELECT ON collection_name TO {service};
+GRANT SELECT ON item TO {service};
+GRANT SELECT ON item_history TO {service};
+GRANT SELECT ON quarantine TO {service};
+GRANT SELECT ON quarantine_wait TO {service};
 
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};
 GRANT SELECT ON v_credential TO {ro};
+GRANT SELECT ON v_item TO {ro};
+GRANT SELECT ON v_batch TO {ro};
+GRANT SELECT ON v_batch_item TO {ro};
+GRANT SELECT ON v_quarantine TO {ro};
+GRANT SELECT ON v_request TO {ro};
