@@ -13,7 +13,7 @@
 
 enum { ITEM_HASH = 16, ITEM_SOURCE_ID_MAX = 128 };
 /* Versions go up to 2^63-1; shown as a number up to 2^53-1. */
-#define ITEM_VERSION_MAX	INT64_MAX
+#define ITEM_VERSION_MAX        INT64_MAX
 #define ITEM_VERSION_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
 /* A reference that must exist and be ACTIVE when the item is accepted. */
@@ -46,10 +46,10 @@ struct incoming {
 	size_t ref_count;
 
 	/* For the rules across items. */
-	struct sv sku;		/* serials, boms: sku_source_id */
-	struct sv lot;		/* serials: lot_source_id, or empty */
-	bool same_warehouse;	/* transfer-orders: from == to */
-	struct sv *components;	/* boms: SKUs it is made of */
+	struct sv sku;         /* serials, boms: sku_source_id */
+	struct sv lot;         /* serials: lot_source_id, or empty */
+	bool same_warehouse;   /* transfer-orders: from == to */
+	struct sv *components; /* boms: SKUs it is made of */
 	size_t component_count;
 };
 

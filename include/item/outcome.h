@@ -45,20 +45,21 @@ enum quarantine_state {
 	QUARANTINE_DISCARDED = 4,
 };
 
-const char *item_status_name(enum item_status s);	/* "ACCEPTED" */
-const char *item_change_name(enum item_change c);	/* "created" */
-const char *item_state_name(enum item_state s);		/* "ACTIVE" */
-const char *hold_code_name(enum hold_code c);		/* "bom-cycle" */
+const char *item_status_name(enum item_status s); /* "ACCEPTED" */
+const char *item_change_name(enum item_change c); /* "created" */
+const char *item_state_name(enum item_state s);   /* "ACTIVE" */
+const char *hold_code_name(enum hold_code c);     /* "bom-cycle" */
 const char *quarantine_state_name(enum quarantine_state s);
 /* The other way, for filters; 0: no such word. */
 enum item_state item_state_of(struct sv name);
 enum hold_code hold_code_of(struct sv name);
 enum quarantine_state quarantine_state_of(struct sv name);
 
+/* What is not set is not shown: a dry run has no ids. */
 struct outcome {
 	enum item_status status;
 	enum item_change change;
-	bool conflict;	    /* REPLAY: equal version, other content */
+	bool conflict;      /* REPLAY: equal version, other content */
 	bool held_inactive; /* REPLAY: the held item is INACTIVE */
 	bool has_held;
 	uint64_t held_version;
@@ -70,21 +71,26 @@ struct outcome {
 	struct id quarantine_id;
 	enum hold_code code;
 	struct sv reason;
-	struct sv missing; /* [{"collection":..,"source_id":..},..] */
+	struct sv
+		missing; /* [{"collection":..,"source_id":..},..]; empty: [] */
 };
 
-/* `,"source_version":12`-like pieces: a number up to 2^53-1, above it a
- * string, null if none. */
+/* The value alone: a number up to 2^53-1, above it a string, null if none. */
 void outcome_add_version(struct buf *b, bool has, uint64_t version);
 
-/* What stands behind status in a result, for QUARANTINED and REJECTED: the
- * text kept as batch_item.detail. */
+/* The members that stand behind status in a result, for QUARANTINED and
+ * REJECTED: the text kept as batch_item.detail. Joined by commas, with none in
+ * front, so that `{` before it and `}` after it make an object:
+ *
+ *	"errors":[...]
+ *	"quarantine_id":"qua-...","reason":"...","code":"...","missing":[...]
+ */
 void outcome_add_detail(struct buf *b, const struct incoming *in,
 			const struct outcome *o);
 
-/* One entry of `results`. */
-void outcome_add_result(struct buf *b, const struct incoming *in,
-			const struct outcome *o);
+/* One entry of `results`. The collection gives the internal id its prefix. */
+void outcome_add_result(struct buf *b, enum collection c,
+			const struct incoming *in, const struct outcome *o);
 
 /* prefix + 32 hex digits: sku-0195..., qua-..., bat-... */
 void outcome_add_id(struct buf *b, const char *prefix, struct id id);

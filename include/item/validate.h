@@ -15,7 +15,22 @@
 #include "item/incoming.h"
 #include "wire/json.h"
 
-/* index and line are the caller's; the rest of *in is set here. */
+/* The codes of faults, a table (reject.def). */
+enum reject_code {
+#define REJECT(id, code, doc) REJECT_##id,
+#include "item/reject.def"
+#undef REJECT
+	REJECT_COUNT
+};
+const char *reject_code_name(enum reject_code c); /* "wrong-type" */
+const char *reject_code_doc(enum reject_code c);
+
+/* So many faults of one item are told; one more says that there are more. */
+enum { VALIDATE_FAULTS_MAX = 50 };
+
+/* index and line are the caller's; the rest of *in is set here. Of a REJECTED
+ * item that is errors, and source_id and version where they themselves are
+ * right; it has no payload and no references. */
 void validate_item(struct arena *a, enum collection c,
 		   const struct json_tape *tape, struct incoming *in);
 

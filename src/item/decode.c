@@ -1,0 +1,69 @@
+/* A body into items. Each is validated while its tape is there, so that one
+ * tape serves them all; what is kept of an item points into the body. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "item/decode.h"
+
+#include <inttypes.h>
+
+#include "item/validate.h"
+#include "wire/json.h"
+
+enum { ITEMS_FIRST = 64 };
+
+/* Never more room than the limit lets in. */
+static void grow(struct arena *a, struct decoded *d, size_t *cap, size_t max)
+{
+	struct incoming *items;
+
+	*cap = *cap ? *cap * 4 : ITEMS_FIRST;
+	*cap = *cap > max ? max : *cap;
+	items = arena_reserve(a, *cap * sizeof(*items));
+	if (d->count)
+		memcpy(items, d->items, d->count * sizeof(*items));
+	d->items = items;
+}
+
+static bool too_many(const struct conf *c, struct fail *f)
+{
+	return fail_set(f, FAIL_BODY_TOO_LARGE,
+			"more than %" PRIu64 " items; that is the limit of a "
+			"synchronous batch (bulk_async_threshold)",
+			c->bulk_async_threshold);
+}
+
+bool decode_body(struct arena *a, const struct conf *c, enum collection col,
+		 struct sv body, bool ndjson, struct decoded *d_r,
+		 struct fail *f)
+{
+	struct json_limits limits = {.depth_max = (uint32_t)c->json_depth_max,
+				     .names_max = (uint32_t)c->json_names_max};
+	struct json_items *s =
+		json_items_new(a, ndjson ? JSON_LINES : JSON_ENVELOPE, &limits,
+			       c->item_max_bytes);
+	struct decoded d = {.count = 0};
+	struct json_item item;
+	enum json_got got;
+	size_t cap = 0;
+
+	json_items_feed(s, body, true);
+	while ((got = json_items_next(s, &item, f)) == JSON_ITEM) {
+		struct incoming *in;
+
+		if (d.count >= c->bulk_async_threshold)
+			return too_many(c, f);
+		if (d.count == cap)
+			grow(a, &d, &cap, c->bulk_async_threshold);
+		in = &d.items[d.count++];
+		in->index = item.index;
+		in->line = item.line;
+		if (item.oversized)
+			validate_oversized(a, item.bytes_count,
+					   c->item_max_bytes, in);
+		else
+			validate_item(a, col, &item.tape, in);
+	}
+	if (got != JSON_END)
+		return false;
+	*d_r = d;
+	return true;
+}
