@@ -12,7 +12,8 @@
  * db_ready() replaces a connection that was lost while idle, which is safe
  * because no transaction was open. It costs no round trip, and db_txn() and a
  * lone db_query() call it themselves. A server that is away is tried anew at
- * every call: the first one after its return succeeds.
+ * every call: the first one after its return succeeds. The program ignores
+ * SIGPIPE: over TLS, writing to a dead connection raises it.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_SESSION_H

@@ -121,6 +121,11 @@ bool db_new(struct db **db_r, const struct conf *c, enum db_role role,
 
 	if (!db)
 		bug("no memory for a session");
+	if (!*c->db_socket && !*c->db_host) {
+		free(db);
+		return fail_set(f, FAIL_CONF,
+				"neither db_socket nor db_host is set");
+	}
 	db->conf = c;
 	db->role = role;
 	arena_init(&db->arena, 4096);
@@ -212,7 +217,8 @@ static bool open_connection(struct db *db, struct fail *f)
 	/* Whatever it was, nothing was executed, and it may be mended without
 	 * us: an account, a grant, a server that is starting. */
 	db->last_class = DB_NOT_EXECUTED;
-	f->code = FAIL_DB_AWAY;
+	fail_of_class(DB_NOT_EXECUTED, f);
+	fail_log(f, "connect: %u %s", mysql_errno(db->my), mysql_error(db->my));
 	retry_after(db, f);
 	return false;
 }

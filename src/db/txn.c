@@ -55,6 +55,8 @@ static enum outcome run_once(struct db *db, const struct db_txn *t,
 {
 	enum db_step step;
 
+	if (at->no > 1)
+		*f = FAIL_INIT;
 	if (!db_ready(db, f))
 		return RUN_NO_CONNECTION;
 	db->state = DB_OPEN;
@@ -97,8 +99,7 @@ static bool class_is_retried(enum db_class c, bool rerun)
 	bug("class %d", (int)c);
 }
 
-/* A random part of 10, 20, 40, 80 ms. The first rerun after a lost
- * connection waits for nobody. */
+/* A random part of 10, 20, 40, 80 ms. */
 static uint64_t jitter_ms(unsigned no)
 {
 	uint16_t r;

@@ -6,6 +6,7 @@
 
 #include "api/pipeline.h"
 #include "base/digest.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "main/prefork.h"
@@ -117,6 +118,7 @@ static bool serve(struct worker *w)
 	enum fcgi_got got;
 
 	prefork_busy(w->slot, w->conf->request_deadline_ms);
+	fault_at("accept.before");
 	got = fcgi_accept(w->fcgi, &w->arena, &r, &f);
 	if (got != FCGI_GOT_NONE) {
 		prefork_accepted();
