@@ -95,6 +95,7 @@ class Foreground(unittest.TestCase):
     def test_a_killed_script_leaves_the_stack_to_run_stop(self):
         s = Stack()
         self.addCleanup(s.remove)
+        self.addCleanup(s.stop)
         with subprocess.Popen(s.command(), env=s.environment(),
                               stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL,
