@@ -275,6 +275,7 @@ static void what_is_not_json_is_refused_at_its_place(void)
 		{SV("\"\\ud800\\u1g\""), FAIL_JSON_SYNTAX, 10, ""},
 		{SV("[\"\\ud800\"]"), FAIL_JSON_UTF8, 2, "/0"},
 		{SV("\"a\\udc00\""), FAIL_JSON_UTF8, 2, ""},
+		{SV("\"\\udc00\\udc00\""), FAIL_JSON_UTF8, 1, ""},
 		{SV("\"\\ud800\\n\""), FAIL_JSON_UTF8, 1, ""},
 		{SV("\"\\ud800\\u0041\""), FAIL_JSON_UTF8, 1, ""},
 		{SV("\"\\ud800\\ud800\""), FAIL_JSON_UTF8, 1, ""},
