@@ -30,8 +30,8 @@
 
 struct inflate_limits {
 	uint64_t unpacked_max;
-	uint64_t ratio_max, ratio_floor;
-	uint64_t packed_bytes; /* of the whole body; 0: not known */
+	uint64_t ratio_max, ratio_floor; /* ratio_max: at least 1 */
+	uint64_t packed_bytes;           /* of the whole body; 0: not known */
 };
 
 enum inflate_got {

@@ -22,6 +22,8 @@ struct inflate *inflate_new(const struct inflate_limits *limits)
 {
 	struct inflate *z = calloc(1, sizeof(*z));
 
+	if (!limits->ratio_max)
+		bug("a ratio_max of 0");
 	if (!z || inflateInit2(&z->zs, GZIP_WINDOW) != Z_OK)
 		bug("out of memory for zlib");
 	z->limits = *limits;

@@ -386,6 +386,8 @@ static const char *const DENIED_TO_BOTH[] = {
 	"ALTER TABLE partner ADD x INT",
 	"CREATE VIEW x AS SELECT 1",
 	"DELETE FROM credential",
+	"DELETE FROM partner",
+	"UPDATE partner SET state = 'DISABLED'",
 	"TRUNCATE credential",
 	"INSERT INTO partner (partner_id) VALUES (1)",
 	"UPDATE credential SET scopes = 7",
@@ -414,6 +416,35 @@ static void want_denied(const struct world *w, const char *user,
 	}
 }
 
+#define PRIVILEGES                                                        \
+	"SELECT COUNT(*) FROM information_schema.table_privileges WHERE " \
+	"grantee LIKE '_%s_@%%' AND "
+
+/* By rule rather than by example, for tables that are yet to come. */
+static void check_privileges(const struct world *w, const char *service,
+			     const char *ro)
+{
+	WANT(!sv_eq(world_sql(w, PRIVILEGES "1", service), SV("0")));
+	WANT(!sv_eq(world_sql(w, PRIVILEGES "1", ro), SV("0")));
+	WANT_SQL(w, "0",
+		 PRIVILEGES "privilege_type NOT IN ('SELECT', 'INSERT', "
+			    "'UPDATE', 'DELETE')",
+		 service);
+	/* Tables whose rows the service deletes: none yet. */
+	WANT_SQL(w, "0",
+		 PRIVILEGES "privilege_type = 'DELETE' AND table_name NOT IN "
+			    "('')",
+		 service);
+	WANT_SQL(w, "0",
+		 PRIVILEGES "NOT (privilege_type = 'SELECT' AND "
+			    "LEFT(table_name, 2) = 'v_')",
+		 ro);
+	WANT_SQL(w, "0",
+		 "SELECT COUNT(*) FROM information_schema.schema_privileges "
+		 "WHERE grantee LIKE '_%s_@%%' OR grantee LIKE '_%s_@%%'",
+		 service, ro);
+}
+
 static void check_accounts(struct world *w, const char *service, const char *ro)
 {
 	struct fail f = FAIL_INIT;
@@ -423,6 +454,7 @@ static void check_accounts(struct world *w, const char *service, const char *ro)
 	want_denied(w, service, DENIED_TO_BOTH, ARRAY_LEN(DENIED_TO_BOTH));
 	want_denied(w, ro, DENIED_TO_BOTH, ARRAY_LEN(DENIED_TO_BOTH));
 	want_denied(w, ro, DENIED_TO_RO, ARRAY_LEN(DENIED_TO_RO));
+	check_privileges(w, service, ro);
 	WANT_SV(world_sql_by(w, ro, "SELECT COUNT(*) FROM v_partner"), SV("0"));
 	WANT_SV(world_sql_by(w, ro, "SELECT COUNT(*) FROM v_credential"),
 		SV("0"));
