@@ -11,7 +11,7 @@ import time
 import unittest
 
 from load import Load
-from stack import LONG, Stack, alive, wait_for
+from stack import LONG, Stack, alive, proc_text, wait_for
 
 SECONDS = 30 if LONG else 10
 PATHS = ("/healthz", "/wms-ingest/v1/capabilities")
@@ -50,14 +50,15 @@ class UnderLoad(unittest.TestCase):
                 ids[line["request_id"]] += 1
         return ids
 
-    def nothing_failed(self, load):
-        self.assertEqual(load.broken, [])
-        self.assertEqual(self.failed, [], load)
-        self.assertEqual(set(load.statuses), {200})
-        wait_for(lambda: self.answered <= set(self.logged()),
-                 what="a log line for each answer")
-        self.assertEqual(
-            [i for i, n in self.logged().items() if n != 1], [])
+    def victim(self):
+        """A worker, one that is at work where one is found."""
+        workers = []
+        for _ in range(50):
+            workers = [p for p in self.stack.worker_pids() if alive(p)]
+            for pid in workers:
+                if ") R " in proc_text(pid, "stat"):
+                    return pid
+        return random.choice(workers)
 
     def exits(self, how):
         text = self.stack.admin("/metrics").body.decode()
@@ -95,7 +96,17 @@ class UnderLoad(unittest.TestCase):
         print(f"  {load.answers} answers, {self.exits('done'):.0f} workers "
               f"recycled, {dict(acts)}, {len(self.failed)} failed, longest "
               f"{load.longest_s:.2f} s")
-        self.nothing_failed(load)
+        self.assertEqual(load.broken, [])
+        self.assertEqual(self.failed, [], load)
+        self.assertEqual(set(load.statuses), {200})
+        # One log line an answer. Only the last request of a worker whose
+        # parent is killed may lack it: supervisord closes the parent's pipe.
+        time.sleep(0.5)
+        logged = self.logged()
+        silent = self.answered - set(logged)
+        print(f"  {len(silent)} answers without a log line")
+        self.assertLessEqual(len(silent), 4 * acts["kill_parent"])
+        self.assertEqual([i for i, n in logged.items() if n != 1], [])
         self.assertGreater(self.exits("done"), 20)
         self.assertEqual(self.exits("crash"), 0)
         self.assertEqual(self.exits("deadline"), 0)
@@ -106,8 +117,7 @@ class UnderLoad(unittest.TestCase):
             end = time.monotonic() + SECONDS
             while time.monotonic() < end:
                 time.sleep(1)
-                victim = random.choice(
-                    [p for p in self.stack.worker_pids() if alive(p)])
+                victim = self.victim()
                 kills.append(time.monotonic())
                 self.stack.kill(victim)
         crashes = self.exits("crash")
@@ -132,10 +142,8 @@ class UnderLoad(unittest.TestCase):
         self.assertLessEqual(len(self.answered - set(logged)),
                              crashes - len(self.failed))
         broken = [line for line in self.stack.log("nginx.log").splitlines()
-                  if "upstream prematurely closed" in line or
-                  "reset by peer) while reading" in line]
-        self.assertEqual(len(broken), len(self.failed),
-                         self.stack.log("nginx.log"))
+                  if "[error]" in line and "upstream" in line]
+        self.assertEqual(len(broken), len(self.failed), broken)
 
     def test_a_worker_killed_with_a_request_in_hand_fails_that_one(self):
         """All eight are held; two are killed: exactly two fail."""
@@ -147,10 +155,7 @@ class UnderLoad(unittest.TestCase):
             with Load(stack, lambda n: ("GET", "/healthz", {}, None),
                       clients=8, key=False,
                       seen=lambda _, a: statuses.append(a.status)):
-                # Every worker's second request is held.
-                end = time.monotonic() + 2
-                while time.monotonic() < end:
-                    time.sleep(0.1)
+                time.sleep(2)  # by then every worker is at its second one
                 stack.kill(stack.worker_pids()[:2])
                 time.sleep(2)
             print(f"  {len(statuses)} answers, {statuses.count(503)} failed")
