@@ -288,7 +288,10 @@ make_database()
 	say "making a database in $var/db"
 	new=$(mktemp -d /tmp/waybill-db.XXXXXX)
 	rm -rf "$var/db/data.new"
-	mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$new" \
+	# Its temporary files are named by pid alone, and /tmp may be shared by
+	# containers whose pids are the same.
+	TMPDIR=$var/db/tmp mariadb-install-db --no-defaults \
+		--user="$(id -un)" --datadir="$new" \
 		--auth-root-authentication-method=normal --skip-test-db \
 		--skip-name-resolve --force --innodb-log-file-size=16M \
 		>"$var/log/mariadb_install.log" 2>&1 </dev/null &&

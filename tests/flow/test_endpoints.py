@@ -39,15 +39,17 @@ def log_of(stack, answer):
 
 
 class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack()
-        cls.stack.start()
+    stack = None
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
+
+def setUpModule():
+    Case.stack = Stack()
+    Case.stack.start()
+
+
+def tearDownModule():
+    Case.stack.stop()
+    Case.stack.remove()
 
 
 class Routes(Case):
