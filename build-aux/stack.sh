@@ -126,6 +126,7 @@ waybill_conf()
 	echo "workers = $workers"
 	echo "key_pepper_file = $var/secret/key_pepper"
 	echo "metrics_file = $run/metrics"
+	echo "inflight_file = $run/inflight"
 	if [ -e "$var/local.conf" ]; then
 		echo "# From local.conf:"
 		cat "$var/local.conf"

@@ -10,6 +10,7 @@
 #	-- literals: '1970-01-01'     quoted texts beside words like 'ACTIVE'
 #	-- only: mariadb              other servers do not know this statement
 #	-- protocol: text             cannot be prepared, has no arguments
+#	-- day: PARTITION p{day} ...   what {days} repeats, with {day} and {next}
 #	SELECT ... ;
 #
 # Other lines that begin with `--` are comments. What could hide a mistake is
@@ -69,8 +70,17 @@ function check_shape(    at) {
 			refuse("the row template of " name " is not (?, ...)")
 		if (index(text, "?"))
 			refuse(name " has arguments outside {row}")
+	} else if (index(text, "{days}")) {
+		shape = "STMT_DAYS"
+		if (!index(day, "{day}") || !index(day, "{next}"))
+			refuse(name " has {days} but no template of a day")
+		if (protocol != "text" || row != "")
+			refuse(name " has {days}: it is sent as text")
+		row = day
 	} else if (row != "")
 		refuse(name " has a row template but no {row}")
+	if (day != "" && shape != "STMT_DAYS")
+		refuse(name " has a template of a day but no {days}")
 	if ((at = index(text, "{list}"))) {
 		if (shape != "STMT_PLAIN")
 			refuse(name " has both {row} and {list}")
@@ -80,7 +90,8 @@ function check_shape(    at) {
 	}
 	if (text ~ /\{.*\{/)
 		refuse(name " has more than one place to fill in")
-	if (protocol == "text" && (shape != "STMT_PLAIN" || index(text, "?")))
+	if (protocol == "text" && (index(text, "?") ||
+	    (shape != "STMT_PLAIN" && shape != "STMT_DAYS")))
 		refuse(name " is sent as text and cannot have arguments")
 }
 
@@ -121,11 +132,12 @@ FNR == 1 && name != "" { refuse("the file before ends inside " name) }
 		refuse("bad name " name)
 	if (name in seen)
 		refuse(name " is there twice")
-	text = rows = row = literals = only = protocol = ""
+	text = rows = row = day = literals = only = protocol = ""
 	next
 }
 /^-- rows:/ { rows = trim(substr($0, 9)); next }
 /^-- row:/ { row = trim(substr($0, 8)); next }
+/^-- day:/ { day = trim(substr($0, 8)); next }
 /^-- literals:/ { literals = literals substr($0, 13); next }
 /^-- only:/ {
 	only = trim(substr($0, 9))

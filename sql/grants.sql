@@ -8,6 +8,7 @@
 GRANT SELECT ON schema_version TO {service};
 GRANT SELECT ON partner TO {service};
 GRANT SELECT, UPDATE (last_used_at) ON credential TO {service};
+GRANT SELECT ON collection_name TO {service};
 GRANT SELECT, INSERT, UPDATE ON request_key TO {service};
 GRANT SELECT, INSERT ON response TO {service};
 GRANT SELECT, INSERT, UPDATE ON batch TO {service};
@@ -21,3 +22,8 @@ GRANT SELECT, INSERT, DELETE ON bom_edge TO {service};
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};
 GRANT SELECT ON v_credential TO {ro};
+GRANT SELECT ON v_item TO {ro};
+GRANT SELECT ON v_batch TO {ro};
+GRANT SELECT ON v_batch_item TO {ro};
+GRANT SELECT ON v_quarantine TO {ro};
+GRANT SELECT ON v_request TO {ro};

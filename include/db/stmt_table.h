@@ -11,6 +11,7 @@ enum stmt_shape {
 	STMT_PLAIN,
 	STMT_ROWS, /* has {row}: db_rows_exec() */
 	STMT_LIST, /* has {list}: db_keys_query() */
+	STMT_DAYS, /* has {days}: partition_run() */
 };
 
 enum stmt_on { STMT_ON_ALL, STMT_ON_MARIADB, STMT_ON_MYSQL };
@@ -18,7 +19,7 @@ enum stmt_on { STMT_ON_ALL, STMT_ON_MARIADB, STMT_ON_MYSQL };
 struct stmt_def {
 	const char *name, *source, *text;
 	enum stmt_shape shape;
-	const char *row;         /* template of {row}, or NULL */
+	const char *row;         /* template of {row} or of a day, or NULL */
 	unsigned args, row_args; /* `?` in the text, in the template */
 	enum stmt_on on;
 	bool as_text; /* sent as text: cannot be prepared */

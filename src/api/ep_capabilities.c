@@ -66,8 +66,8 @@ bool ep_capabilities(struct exchange *x, struct fail *f)
 		     "{\"service\":\"waybill\",\"version\":\"" PACKAGE_VERSION
 		     "\",\"api\":\"wms-ingest/v1\",");
 	add_partner(b, x, &found);
-	/* No way of sending items exists yet: the list says so. */
-	buf_add_text(b, "\"modes\":[],\"formats\":[\"application/json\","
+	buf_add_text(b, "\"modes\":[\"upsert\",\"full-refresh\"],\"formats\":["
+			"\"application/json\","
 			"\"application/x-ndjson\"],\"encodings\":[\"gzip\"],");
 	add_limits(b, x->conf);
 	buf_add_text(b, "\"collections\":");

@@ -7,6 +7,7 @@
 #include "db/txn.h"
 #include "gate/auth.h"
 #include "main/cli.h"
+#include "main/partitions.h"
 
 struct patient {
 	struct cli *cli;
@@ -147,6 +148,49 @@ static bool check_clock(struct patient *p, struct fail *f)
 	return true;
 }
 
+/* retention run keeps them a week ahead; two days leave time to mend it. */
+enum { DAYS_AHEAD_MIN = 2 };
+
+static bool check_table(const struct partition_state *s, uint32_t today,
+			struct fail *f)
+{
+	char date[CLOCK_TEXT];
+
+	if (s->next == 0)
+		return fail_set(f, FAIL_NOT_READY,
+				"%s has no day partitions: run waybill "
+				"retention run",
+				s->table);
+	partitions_date(s->next - 1, date);
+	if (s->next <= today + DAYS_AHEAD_MIN)
+		return fail_set(f, FAIL_NOT_READY,
+				"the partitions of %s end with %s: run waybill "
+				"retention run, and keep it running with "
+				"--every 1h",
+				s->table, date);
+	if (s->stray)
+		return fail_set(f, FAIL_NOT_READY,
+				"the catch-all partition of %s holds rows of "
+				"days after %s: is a clock wrong? They move "
+				"when waybill retention run gets there",
+				s->table, date);
+	return true;
+}
+
+static bool check_partitions(struct patient *p, struct fail *f)
+{
+	struct partition_state s[PARTITION_TABLES];
+
+	if (!p->owner)
+		return fail_set(f, FAIL_DB_AWAY, "not looked at");
+	if (!partition_look(p->owner, s, f))
+		return false;
+	for (size_t i = 0; i < PARTITION_TABLES; i++)
+		if (!check_table(&s[i], clock_day(db_wall_ms(p->owner)), f))
+			return false;
+	return true;
+}
+
 static const struct check_row {
 	const char *name;
 	check *look;
@@ -158,6 +202,7 @@ static const struct check_row {
 	{"schema is current", check_schema},
 	{"service has no DDL", check_grants},
 	{"clocks agree", check_clock},
+	{"partitions are ahead", check_partitions},
 };
 
 enum { D_CHECK, D_RESULT, D_ADVICE, D_COLUMNS };

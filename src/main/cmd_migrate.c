@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/migrate.h"
 #include "main/cli.h"
+#include "main/partitions.h"
 
 static void say(void *arg, const char *what)
 {
@@ -11,12 +12,28 @@ static void say(void *arg, const char *what)
 		puts(what);
 }
 
+/* So that a fresh schema has them before its first row. */
+static bool make_partitions(struct cli *cli, struct fail *f)
+{
+	struct partition_state s[PARTITION_TABLES];
+	char date[CLOCK_TEXT], text[64];
+
+	if (!partitions_ahead(cli->db, s, f))
+		return false;
+	if (!s[0].made)
+		return true;
+	partitions_date(s[0].next - 1, date);
+	snprintf(text, sizeof(text), "partitions are made until %s", date);
+	say(cli, text);
+	return true;
+}
+
 static bool migrate(struct cli *cli, struct fail *f)
 {
 	struct migrate_report report = {say, cli};
 	unsigned held, wanted;
 
-	if (!migrate_run(cli->db, &report, f) ||
+	if (!migrate_run(cli->db, &report, f) || !make_partitions(cli, f) ||
 	    !migrate_status(cli->db, &held, &wanted, f))
 		return false;
 	if (cli->json)

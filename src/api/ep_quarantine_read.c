@@ -1,0 +1,287 @@
+/* GET of quarantine: one record, and all of them page by page.
+ *
+ * Every statement names the partner of the credential: what another partner
+ * has is answered like what does not exist.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/page.h"
+#include "api/param.h"
+#include "api/respond.h"
+#include "api/route.h"
+#include "db/rows.h"
+#include "db/txn.h"
+#include "item/outcome.h"
+
+/* Columns of STMT_QUARANTINE_GET; STMT_QUARANTINE_PAGE ends before the
+ * payload. */
+enum {
+	Q_ID,
+	Q_COLLECTION,
+	Q_SOURCE_ID,
+	Q_VERSION,
+	Q_STATE,
+	Q_CODE,
+	Q_REASON,
+	Q_MISSING,
+	Q_ATTEMPTS,
+	Q_FIRST_SEEN,
+	Q_LAST_SEEN,
+	Q_BATCH,
+	Q_PAYLOAD,
+};
+
+static void add_id(struct buf *b, const char *name, const char *prefix,
+		   struct sv bytes)
+{
+	struct id id;
+
+	if (bytes.n != sizeof(id.b))
+		bug("an id of %zu bytes", bytes.n);
+	memcpy(id.b, bytes.p, sizeof(id.b));
+	buf_addf(b, "\"%s\":\"", name);
+	outcome_add_id(b, prefix, id);
+	buf_add_byte(b, '"');
+}
+
+static void add_text(struct buf *b, const char *name, struct sv text)
+{
+	buf_addf(b, ",\"%s\":", name);
+	buf_add_json(b, text);
+}
+
+/* All members but the payload, without the braces. */
+static void add_record(struct buf *b, const struct exchange *x,
+		       const struct db_table *t, size_t row)
+{
+	const struct db_val *v = db_cell(t, row, 0);
+	enum collection c = (enum collection)v[Q_COLLECTION].u;
+
+	add_id(b, "quarantine_id", "qua", v[Q_ID].bytes);
+	add_text(b, "partner_id", sv_of(x->who.partner));
+	add_text(b, "collection", sv_of(collection_info(c)->name));
+	add_text(b, "source_id", v[Q_SOURCE_ID].bytes);
+	buf_add_text(b, ",\"source_version\":");
+	outcome_add_version(b, v[Q_VERSION].kind != DB_NULL, v[Q_VERSION].u);
+	buf_addf(b, ",\"state\":\"%s\",\"code\":\"%s\"",
+		 quarantine_state_name((enum quarantine_state)v[Q_STATE].u),
+		 hold_code_name((enum hold_code)v[Q_CODE].u));
+	add_text(b, "reason", v[Q_REASON].bytes);
+	buf_add_text(b, ",\"missing\":");
+	buf_add(b, v[Q_MISSING].bytes);
+	buf_add_text(b, ",\"attempts\":");
+	buf_add_u64(b, v[Q_ATTEMPTS].u);
+	add_text(b, "first_seen", v[Q_FIRST_SEEN].bytes);
+	add_text(b, "last_seen", v[Q_LAST_SEEN].bytes);
+	buf_add_byte(b, ',');
+	add_id(b, "batch_id", "bat", v[Q_BATCH].bytes);
+}
+
+bool ep_quarantine_show(struct exchange *x, struct fail *f)
+{
+	struct buf *b = &x->answer.body;
+	struct db_table t = {0};
+	struct id id;
+
+	if (outcome_parse_id(x->segments[3], "qua", &id) &&
+	    !db_query(x->db, STMT_QUARANTINE_GET,
+		      DB_ARGS(db_uint(x->who.partner_id),
+			      db_text(sv_from(id.b, sizeof(id.b)))),
+		      x->arena, &t, f))
+		return false;
+	if (!t.rows)
+		return fail_set(f, FAIL_NOT_FOUND,
+				"there is no such quarantine record");
+	buf_add_byte(b, '{');
+	add_record(b, x, &t, 0);
+	buf_add_text(b, ",\"payload\":");
+	buf_add(b, db_cell(&t, 0, Q_PAYLOAD)->bytes);
+	buf_add_text(b, "}\n");
+	return true;
+}
+
+/* The listing */
+
+static const struct id ID_FIRST,
+	ID_LAST = {{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+		    255, 255, 255, 255}};
+
+struct list {
+	struct exchange *x;
+	struct param_range collections, codes, states;
+	struct sv missing; /* p NULL: not filtered */
+	struct page page;
+	struct sv after, until;
+	struct db_table keys, records;
+	size_t count; /* keys of this page */
+	bool bounded; /* there may be more behind `until` */
+};
+
+static bool read_code(const struct exchange *x, struct param_range *r,
+		      struct fail *f)
+{
+	struct sv text;
+
+	*r = PARAM_ALL;
+	if (!param_find(x, "code", &text))
+		return true;
+	r->low = r->high = hold_code_of(text);
+	return r->low || fail_set(f, FAIL_BAD_PARAMETER,
+				  "code must be one of those an item can be "
+				  "held back with, such as reference-missing");
+}
+
+static bool read_state(const struct exchange *x, struct param_range *r,
+		       struct fail *f)
+{
+	struct sv text;
+
+	*r = PARAM_ALL;
+	if (!param_find(x, "state", &text))
+		return true;
+	r->low = r->high = quarantine_state_of(text);
+	return r->low || fail_set(f, FAIL_BAD_PARAMETER,
+				  "state must be OPEN, RELEASED, SUPERSEDED or "
+				  "DISCARDED");
+}
+
+static bool read_missing(const struct exchange *x, struct sv *missing_r,
+			 struct fail *f)
+{
+	*missing_r = SV_NONE;
+	if (!param_find(x, "missing", missing_r))
+		return true;
+	if (missing_r->n >= 1 && missing_r->n <= ITEM_SOURCE_ID_MAX)
+		return true;
+	return fail_set(f, FAIL_BAD_PARAMETER,
+			"missing must be a source_id: 1 to 128 bytes");
+}
+
+static bool read_filters(struct list *l, struct fail *f)
+{
+	static const char *const NAMES[CURSOR_FILTERS_MAX] = {
+		"collection", "code", "missing", "state"};
+	struct exchange *x = l->x;
+
+	l->page.scope = (struct cursor_scope){.listing = "quarantine",
+					      .partner_id = x->who.partner_id};
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++)
+		param_find(x, NAMES[i], &l->page.scope.filters[i]);
+	if (!param_collection(x, &l->collections, f) ||
+	    !read_code(x, &l->codes, f) || !read_missing(x, &l->missing, f) ||
+	    !read_state(x, &l->states, f) || !page_read(x, &l->page, f))
+		return false;
+	l->after = l->page.after.p ? l->page.after
+				   : sv_from(ID_FIRST.b, sizeof(ID_FIRST.b));
+	return true;
+}
+
+static bool is_all(struct param_range r)
+{
+	return r.low != r.high;
+}
+
+/* Filters have no index, but for `missing`: a page looks at so many rows at
+ * most. */
+static bool bound_scan(struct db *db, struct list *l, struct fail *f)
+{
+	struct db_table end;
+
+	l->until = sv_from(ID_LAST.b, sizeof(ID_LAST.b));
+	l->bounded = false;
+	if (l->missing.p ||
+	    (is_all(l->collections) && is_all(l->codes) && is_all(l->states)))
+		return true;
+	if (!db_query(db, STMT_QUARANTINE_PAGE_END,
+		      DB_ARGS(db_uint(l->x->who.partner_id), db_text(l->after)),
+		      l->x->arena, &end, f))
+		return false;
+	l->bounded = end.rows > 0;
+	if (l->bounded)
+		l->until = db_cell(&end, 0, 0)->bytes;
+	return true;
+}
+
+/* The two statements differ in the second argument alone. */
+static bool ask_keys(struct db *db, struct list *l, struct fail *f)
+{
+	const struct db_val args[] = {
+		db_uint(l->x->who.partner_id),
+		db_text(l->missing),
+		db_text(l->after),
+		db_text(l->until),
+		db_uint(l->collections.low),
+		db_uint(l->collections.high),
+		db_uint(l->codes.low),
+		db_uint(l->codes.high),
+		db_uint(l->states.low),
+		db_uint(l->states.high),
+		db_uint(l->page.limit + 1),
+	};
+	struct db_val plain[ARRAY_LEN(args) - 1];
+
+	if (l->missing.p)
+		return db_query(db, STMT_QUARANTINE_WAITERS,
+				(struct db_args){args, ARRAY_LEN(args)},
+				l->x->arena, &l->keys, f);
+	plain[0] = args[0];
+	memcpy(plain + 1, args + 2, sizeof(plain) - sizeof(plain[0]));
+	return db_query(db, STMT_QUARANTINE_PAGE_KEYS,
+			(struct db_args){plain, ARRAY_LEN(plain)}, l->x->arena,
+			&l->keys, f);
+}
+
+static bool ask_records(struct db *db, struct list *l, struct fail *f)
+{
+	struct db_val *ids =
+		arena_array(l->x->arena, l->count + 1, sizeof(*ids));
+
+	l->records = (struct db_table){0};
+	for (size_t i = 0; i < l->count; i++)
+		ids[i] = *db_cell(&l->keys, i, 0);
+	return !l->count ||
+	       db_keys_query(db, STMT_QUARANTINE_PAGE,
+			     DB_ARGS(db_uint(l->x->who.partner_id),
+				     db_uint(l->states.low),
+				     db_uint(l->states.high)),
+			     ids, l->count, l->x->arena, &l->records, f);
+}
+
+static enum db_step list_work(struct db *db, const struct db_attempt *at,
+			      void *arg, struct fail *f)
+{
+	struct list *l = arg;
+
+	(void)at;
+	if (!bound_scan(db, l, f) || !ask_keys(db, l, f))
+		return DB_STEP_FAIL;
+	l->count = page_fit(&l->keys, 1, l->page.limit);
+	return ask_records(db, l, f) ? DB_STEP_ROLLBACK : DB_STEP_FAIL;
+}
+
+bool ep_quarantine_list(struct exchange *x, struct fail *f)
+{
+	struct list l = {.x = x};
+	struct sv end = SV_NONE;
+
+	if (!read_filters(&l, f) ||
+	    !db_txn(x->db,
+		    &(struct db_txn){.name = "quarantine.list",
+				     .work = list_work,
+				     .arg = &l,
+				     .deadline_ms = x->deadline_ms},
+		    f))
+		return false;
+	page_begin(x);
+	for (size_t r = 0; r < l.records.rows; r++) {
+		page_item(x);
+		buf_add_byte(&x->answer.body, '{');
+		add_record(&x->answer.body, x, &l.records, r);
+		buf_add_byte(&x->answer.body, '}');
+	}
+	if (l.count < l.keys.rows)
+		end = db_cell(&l.keys, l.count - 1, 0)->bytes;
+	else if (l.bounded)
+		end = l.until;
+	page_end(x, &l.page, end);
+	return true;
+}

@@ -1,0 +1,75 @@
+/* Pages of a listing. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/page.h"
+
+#include "api/param.h"
+
+/* What stands around an item's large columns, about. */
+enum { ITEM_OVERHEAD = 512 };
+
+bool page_read_after(const struct exchange *x, struct page *p, struct fail *f)
+{
+	struct sv text;
+
+	p->after = SV_NONE;
+	if (!param_find(x, "after", &text) ||
+	    cursor_read(x->arena, &p->scope, text, &p->after))
+		return true;
+	return fail_set(f, FAIL_BAD_PARAMETER,
+			"after must be the `next` of a page of this listing "
+			"with the same filters");
+}
+
+bool page_read(const struct exchange *x, struct page *p, struct fail *f)
+{
+	p->limit = PAGE_LIMIT_DEFAULT;
+	return param_u64(x, "limit", 1, PAGE_LIMIT_MAX, &p->limit, f) &&
+	       page_read_after(x, p, f);
+}
+
+size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit)
+{
+	uint64_t sum = 0;
+	size_t n = 0;
+
+	while (n < sizes->rows && n < limit) {
+		sum += db_cell(sizes, n, col)->u + ITEM_OVERHEAD;
+		if (n && sum > PAGE_BYTES_MAX)
+			break;
+		n++;
+	}
+	return n;
+}
+
+void page_begin(struct exchange *x)
+{
+	buf_add_text(&x->answer.body, "{\"items\":[");
+}
+
+void page_item(struct exchange *x)
+{
+	const struct buf *b = &x->answer.body;
+
+	if (b->n && b->p[b->n - 1] != '[')
+		buf_add_byte(&x->answer.body, ',');
+}
+
+void page_add_cursor(struct buf *b, const struct page *p, struct sv position)
+{
+	if (!position.p) {
+		buf_add_text(b, "null");
+		return;
+	}
+	buf_add_byte(b, '"');
+	cursor_add(b, &p->scope, position);
+	buf_add_byte(b, '"');
+}
+
+void page_end(struct exchange *x, const struct page *p, struct sv position)
+{
+	struct buf *b = &x->answer.body;
+
+	buf_add_text(b, "],\"next\":");
+	page_add_cursor(b, p, position);
+	buf_add_text(b, "}\n");
+}

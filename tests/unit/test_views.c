@@ -1,0 +1,99 @@
+/* The words of sql/migrations/0003_views.sql and those of the programs. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/buf.h"
+#include "db/migration_table.h"
+#include "item/outcome.h"
+
+enum { VIEWS = 3 }; /* the migration's version */
+
+/* Some step of the migration holds this text. */
+static bool says(const char *text)
+{
+	const struct migration *m = &MIGRATIONS[VIEWS - 1];
+
+	for (unsigned i = 0; i < m->step_count; i++)
+		if (strstr(m->steps[i], text))
+			return true;
+	printf("no step of %s says: %s\n", m->name, text);
+	return false;
+}
+
+static void the_collections_are_those_of_the_table(void)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	buf_add_text(&b, "VALUES ");
+	for (int i = 0; i < COLLECTION_COUNT; i++) {
+		const struct collection_info *c =
+			collection_info((enum collection)i);
+
+		buf_addf(&b, "%s(%d, '%s', '%s', '%s')", i ? ", " : "", i,
+			 c->area, c->name, c->prefix);
+	}
+	/* All of them, and no more. */
+	WANT(says(buf_cstr(&b)));
+	for (unsigned i = 0; i < MIGRATIONS[VIEWS - 1].step_count; i++) {
+		const char *at =
+			strstr(MIGRATIONS[VIEWS - 1].steps[i], buf_cstr(&b));
+
+		WANT(!at || !at[b.n]);
+	}
+	buf_release(&b);
+}
+
+/* The list of words for the numbers 1 to `last`. */
+static void want_words(const char *column, const char *(*name)(int), int last)
+{
+	struct buf b;
+
+	buf_init(&b, 4096);
+	buf_addf(&b, "ELT(%s", column);
+	for (int i = 1; i <= last; i++)
+		buf_addf(&b, ", '%s'", name(i));
+	buf_add_byte(&b, ')');
+	WANT(says(buf_cstr(&b)));
+	buf_release(&b);
+}
+
+static const char *state(int i)
+{
+	return item_state_name((enum item_state)i);
+}
+
+static const char *status(int i)
+{
+	return item_status_name((enum item_status)i);
+}
+
+static const char *change(int i)
+{
+	return item_change_name((enum item_change)i);
+}
+
+static const char *code(int i)
+{
+	return hold_code_name((enum hold_code)i);
+}
+
+static const char *quarantine(int i)
+{
+	return quarantine_state_name((enum quarantine_state)i);
+}
+
+static void the_words_are_those_of_the_api(void)
+{
+	want_words("i.state", state, ITEM_INACTIVE);
+	want_words("t.status", status, ITEM_RESTORED);
+	want_words("t.change_kind", change, ITEM_UNCHANGED);
+	want_words("q.code", code, HOLD_BOM_CYCLE);
+	want_words("q.state", quarantine, QUARANTINE_DISCARDED);
+}
+
+void suite_views(void)
+{
+	ADD(the_collections_are_those_of_the_table);
+	ADD(the_words_are_those_of_the_api);
+}
