@@ -312,7 +312,7 @@ def orphans(stack):
         "edge of no BOM":
             "bom_edge e LEFT JOIN item i ON i.partner_id = e.partner_id AND "
             "i.collection = 4 AND i.source_id = e.bom "
-            "WHERE i.source_id IS NULL",
+            "WHERE i.source_id IS NULL AND e.bom <> ''",
     }
     # Hash joins: not all of these columns have an index.
     rows = stack.sql("SET join_cache_level = 8;\n" + "".join(
