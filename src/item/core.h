@@ -85,7 +85,9 @@ MUST_CHECK bool picture_load(struct core *c, struct db *db, struct fail *f);
 /* decide.c: item i, over the picture and what the batch has done so far. */
 void decide_item(struct core *c, size_t i);
 
-/* cycle.c: does accepting this BOM close a ring of BOMs? */
+/* cycle.c: does accepting this BOM close a ring of BOMs? Locked first, so that
+ * the graph stays as it was loaded. */
+enum apply_result cycle_lock(struct core *c, struct db *db, struct fail *f);
 MUST_CHECK bool cycle_load(struct core *c, struct db *db, struct fail *f);
 bool cycle_closes(const struct core *c, const struct incoming *bom);
 void cycle_accept(struct core *c, const struct incoming *bom);
