@@ -26,9 +26,13 @@ static enum apply_result write_all(struct core *c, struct db *db,
 	enum apply_result r = write_items(c, db, f);
 
 	if (r == APPLY_DONE)
+		r = picture_confirm_records(c, db, f);
+	if (r == APPLY_DONE)
 		r = write_states(c, db, ITEM_INACTIVE, f);
 	if (r == APPLY_DONE)
 		r = write_quarantine(c, db, f);
+	if (r == APPLY_DONE)
+		r = picture_confirm_items(c, db, f);
 	if (r == APPLY_DONE && !audit_write(c, db, ITEM_TOMBSTONED, f))
 		r = APPLY_FAIL;
 	return r;

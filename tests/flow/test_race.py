@@ -14,7 +14,7 @@ import unittest
 from items import NUMBER, Partner, bom, new_key, orphans, path_of, sku, uom
 from stack import LONG, Stack
 
-ROUNDS = 200 if LONG else 60
+ROUNDS = 200
 SECONDS = 20 if LONG else 6
 PROCESSES = 2
 
