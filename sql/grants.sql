@@ -9,10 +9,15 @@ GRANT SELECT ON schema_version TO {service};
 GRANT SELECT ON partner TO {service};
 GRANT SELECT, UPDATE (last_used_at) ON credential TO {service};
 GRANT SELECT ON collection_name TO {service};
-GRANT SELECT ON item TO {service};
-GRANT SELECT ON item_history TO {service};
-GRANT SELECT ON quarantine TO {service};
-GRANT SELECT ON quarantine_wait TO {service};
+GRANT SELECT, INSERT, UPDATE ON request_key TO {service};
+GRANT SELECT, INSERT ON response TO {service};
+GRANT SELECT, INSERT, UPDATE ON batch TO {service};
+GRANT SELECT, INSERT ON batch_item TO {service};
+GRANT SELECT, INSERT, UPDATE ON item TO {service};
+GRANT SELECT, INSERT ON item_history TO {service};
+GRANT SELECT, INSERT, UPDATE ON quarantine TO {service};
+GRANT SELECT, INSERT, DELETE ON quarantine_wait TO {service};
+GRANT SELECT, INSERT, DELETE ON bom_edge TO {service};
 
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/ids.h"
 #include "gate/auth.h"
+#include "item/apply.h"
 #include "wire/fcgi.h"
 
 struct route;
@@ -47,22 +48,35 @@ struct exchange {
 	bool has_principal;
 	struct principal who;
 
+	/* read_dry_run */
+	bool dry_run; /* the query says so, on a route that knows it */
+
 	/* read_correlation */
 	bool has_correlation;
 	struct sv correlation_text; /* as sent */
 	struct id correlation;
 
+	/* replay, or keyed_run() */
+	bool answered; /* with what was kept: no further step runs */
+	bool replayed; /* it was another request's */
+	bool mismatch; /* that one had another fingerprint */
+
+	/* read_prefer */
+	uint64_t prefer_wait_ms; /* for a duplicate that is still running */
+
 	/* read_parameters */
 	struct http_param *params;
 	size_t param_count;
 
-	/* receive_body */
+	/* receive_body, or replay */
 	bool is_ndjson;
 	struct buf received;
 	struct sv body; /* all of it, unpacked */
 
 	/* the handler, or problem_answer() */
 	struct answer answer;
+	bool has_items;
+	struct apply_summary items; /* what became of them, for the log */
 };
 
 /* The value of a query parameter; SV_NONE if it was not sent. */

@@ -11,7 +11,7 @@ enum route_listener {
 	ROUTE_BOTH = ROUTE_PUBLIC | ROUTE_ADMIN,
 };
 
-enum route_body { ROUTE_BODY_NONE, ROUTE_BODY_SYNC };
+enum route_body { ROUTE_BODY_NONE, ROUTE_BODY_SYNC, ROUTE_BODY_CONTROL };
 
 /* A handler fills x->answer, or says why it cannot. */
 typedef bool route_handler(struct exchange *x, struct fail *f);

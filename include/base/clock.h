@@ -17,6 +17,10 @@ uint64_t clock_wall_ms(void); /* since 1970, UTC */
 enum { CLOCK_TEXT = 25 };
 void clock_rfc3339(uint64_t wall_ms, char out[CLOCK_TEXT]);
 
+/* "Wed, 18 Nov 2026 02:30:00 GMT", as HTTP headers have it (IMF-fixdate). */
+enum { CLOCK_HTTP = 30 };
+void clock_http_date(uint64_t wall_ms, char out[CLOCK_HTTP]);
+
 /* The UTC day of a wall time, as days since 1970. */
 uint32_t clock_day(uint64_t wall_ms);
 

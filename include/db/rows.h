@@ -29,4 +29,9 @@ MUST_CHECK bool db_keys_query(struct db *db, enum stmt id, struct db_args fixed,
 			      struct arena *a, struct db_table *t_r,
 			      struct fail *f);
 
+/* The same for a statement that writes, inside a transaction. */
+MUST_CHECK bool db_keys_exec(struct db *db, enum stmt id, struct db_args fixed,
+			     const struct db_val *keys, size_t count,
+			     uint64_t *affected_r, struct fail *f);
+
 #endif

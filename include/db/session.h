@@ -12,7 +12,8 @@
  * db_ready() replaces a connection that was lost while idle, which is safe
  * because no transaction was open. It costs no round trip, and db_txn() and a
  * lone db_query() call it themselves. A server that is away is tried anew at
- * every call: the first one after its return succeeds.
+ * every call: the first one after its return succeeds. The program ignores
+ * SIGPIPE: over TLS, writing to a dead connection raises it.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_SESSION_H
@@ -50,6 +51,13 @@ struct db_server {
 	char text[64];
 };
 const struct db_server *db_server(const struct db *db);
+
+/* How long the next statements of this transaction wait for a row lock, in
+ * whole seconds; 0 (not at all) only MariaDB knows, MySQL waits 1. Costs
+ * nothing if that is so already. Every transaction begins with conf's
+ * db_lock_wait. */
+MUST_CHECK bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f);
+unsigned db_lock_wait_default_s(const struct db *db);
 
 /* Tests: send many rows by the ladder although arrays work (db/rows.h). */
 void db_ladder_for_test(struct db *db, bool ladder);

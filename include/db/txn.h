@@ -11,7 +11,8 @@
  *
  * work() may run several times: it starts from nothing each time. It is run
  * again after a deadlock, a lock wait, a certification failure or a lost
- * connection, at most 5 times, jittered, inside the deadline.
+ * connection, at most 5 times, jittered, inside the deadline; *f is then
+ * empty again. A read that stands alone needs none of this: db/stmt.h.
  *
  * Guarantees:
  * 1. After true, what the last run of work() wrote is durable (or, after

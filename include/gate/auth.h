@@ -43,6 +43,7 @@ struct principal {
 	char partner[AUTH_PARTNER];
 	char credential[AUTH_ID];
 	unsigned scopes;
+	bool is_strict; /* a key reused for another request: 422 */
 };
 
 struct auth;

@@ -43,7 +43,7 @@ struct reqkey {
 	struct id batch_id; /* fixed before the first attempt */
 	uint8_t fingerprint[DIGEST_BYTES];
 	int collection; /* enum collection; -1: none */
-	unsigned mode;	/* enum batch_mode */
+	unsigned mode;  /* enum batch_mode */
 	uint64_t retention_ms;
 };
 
@@ -65,15 +65,18 @@ enum reqkey_result {
 	REQKEY_FAIL,
 };
 
-/* One indexed look-up, as a read of its own. */
+/* One indexed look-up, as a read of its own. The body is in the arena. */
 enum reqkey_result reqkey_look(struct db *db, const struct reqkey *key,
 			       struct arena *a, struct reqkey_stored *stored_r,
 			       struct fail *f);
 
 /* How long it may wait for another who has the key is the session's lock
- * wait, set by reqkey_wait(). */
+ * wait: db_lock_wait() before it, and the default again after it. DONE does
+ * not tell whose it is: after a COMMIT in doubt reqkey_look() may find our own
+ * batch_id. BUSY and FAIL end the transaction; both fill f. */
 enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 				struct fail *f);
+/* The answer of a key that is OURS, in the same transaction; 2xx only. */
 MUST_CHECK bool reqkey_store(struct db *db, const struct reqkey *key,
 			     int status, struct sv body, struct fail *f);
 

@@ -51,10 +51,10 @@ struct apply {
 	uint64_t wall_ms; /* for new ids */
 	const struct incoming *items;
 	size_t count;
-	bool lock;	  /* read FOR UPDATE: after a race */
-	bool dry_run;	  /* decide only; no ids are made up */
+	bool lock;         /* read FOR UPDATE: after a race */
+	bool dry_run;      /* decide only; no ids are made up */
 	uint64_t sync_max; /* full-refresh: most of named plus active items */
-	bool confirm;	   /* full-refresh: the destruction is meant */
+	bool confirm;      /* full-refresh: the destruction is meant */
 
 	/* set by apply_run() */
 	struct outcome *outcomes;
@@ -64,5 +64,14 @@ struct apply {
 enum apply_result { APPLY_DONE, APPLY_RACED, APPLY_FAIL };
 
 enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f);
+
+/* Undo a full-refresh of this partner: what it tombstoned and nobody touched
+ * since is ACTIVE again. Sets a->collection; items and count are not used.
+ * FAIL_NOT_FOUND: no such refresh of this partner. */
+struct apply_undone {
+	uint64_t restored, skipped;
+};
+enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
+			     struct apply_undone *undone_r, struct fail *f);
 
 #endif

@@ -30,8 +30,8 @@
 
 struct inflate_limits {
 	uint64_t unpacked_max;
-	uint64_t ratio_max, ratio_floor;
-	uint64_t packed_bytes; /* of the whole body; 0: not known */
+	uint64_t ratio_max, ratio_floor; /* ratio_max: at least 1 */
+	uint64_t packed_bytes;           /* of the whole body; 0: not known */
 };
 
 enum inflate_got {
@@ -51,8 +51,8 @@ void inflate_feed(struct inflate *z, struct sv packed, bool last);
 enum inflate_got inflate_next(struct inflate *z, char *out, size_t cap,
 			      size_t *n_r, struct fail *f);
 
-/* The other way, in one go: one gzip member at the end of `out`. Where that
- * has no room, buf_ok() says so. */
+/* The other way, in one go and at the fastest level: one gzip member at the
+ * end of `out`. Where that has no room, buf_ok() says so. */
 void inflate_pack(struct buf *out, struct sv bytes);
 
 #endif

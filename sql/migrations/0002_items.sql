@@ -147,7 +147,7 @@ CREATE TABLE quarantine_wait (
 	KEY quarantine_wait_id (partner_id, quarantine_id)
 ) ENGINE = InnoDB;
 
--- What a BOM is made of, for finding cycles: of ACTIVE BOMs only.
+-- What a BOM is made of, as last accepted, for finding cycles.
 CREATE TABLE bom_edge (
 	partner_id INT UNSIGNED NOT NULL,
 	sku VARBINARY(128) NOT NULL,

@@ -3,14 +3,15 @@
 
 -- `expires` by TIMESTAMPDIFF: UNIX_TIMESTAMP ends in 2038.
 -- name: credential_find
--- rows: one, or none: credential_id, partner_id, partner's name, partner's state, hash, scopes, expires (unix ms or NULL), revoked (0/1), kind, mtls_only, expired (0/1)
+-- rows: one, or none: credential_id, partner_id, partner's name, partner's state, hash, scopes, expires (unix ms or NULL), revoked (0/1), kind, mtls_only, expired (0/1), is_strict
 -- literals: '1970-01-01'
 SELECT c.credential_id, c.partner_id, p.name, p.state, c.hash, c.scopes,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.expires_at) DIV 1000,
 	c.revoked_at IS NOT NULL,
 	c.kind,
 	p.mtls_only,
-	COALESCE(c.expires_at <= NOW(3), 0)
+	COALESCE(c.expires_at <= NOW(3), 0),
+	p.is_strict
 FROM credential c
 JOIN partner p ON p.partner_id = c.partner_id
 WHERE c.credential_id = ?;

@@ -9,7 +9,7 @@
 #include "api/respond.h"
 #include "api/route.h"
 #include "db/stmt.h"
-#include "item/collection.h"
+#include "item/describe.h"
 
 /* Columns of STMT_PARTNER_LIMITS. */
 enum { L_RATE, L_BURST, L_QUOTA, L_STRICT, L_AUTO_RELEASE };
@@ -51,21 +51,6 @@ static void add_limits(struct buf *b, const struct conf *c)
 		 c->json_names_max, c->gzip_ratio_max, c->retention_ms / 1000);
 }
 
-static void add_collections(struct buf *b)
-{
-	buf_add_text(b, "\"collections\":[");
-	for (int i = 0; i < COLLECTION_COUNT; i++) {
-		const struct collection_info *c =
-			collection_info((enum collection)i);
-
-		buf_addf(b,
-			 "%s{\"area\":\"%s\",\"collection\":\"%s\","
-			 "\"internal_id_prefix\":\"%s-\"}",
-			 i ? "," : "", c->area, c->name, c->prefix);
-	}
-	buf_add_byte(b, ']');
-}
-
 bool ep_capabilities(struct exchange *x, struct fail *f)
 {
 	struct buf *b = &x->answer.body;
@@ -81,11 +66,12 @@ bool ep_capabilities(struct exchange *x, struct fail *f)
 		     "{\"service\":\"waybill\",\"version\":\"" PACKAGE_VERSION
 		     "\",\"api\":\"wms-ingest/v1\",");
 	add_partner(b, x, &found);
-	/* No way of sending items exists yet: the list says so. */
-	buf_add_text(b, "\"modes\":[],\"formats\":[\"application/json\","
+	buf_add_text(b, "\"modes\":[\"upsert\",\"full-refresh\"],\"formats\":["
+			"\"application/json\","
 			"\"application/x-ndjson\"],\"encodings\":[\"gzip\"],");
 	add_limits(b, x->conf);
-	add_collections(b);
+	buf_add_text(b, "\"collections\":");
+	describe_collections(b);
 	buf_add_text(b, "}\n");
 	return true;
 }

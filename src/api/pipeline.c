@@ -2,7 +2,8 @@
  *
  * Guarantees:
  * 1. The order of checks is the contract's: route and method, credential,
- *    (rate,) key syntax, then parameters, content type, encoding, body.
+ *    (rate,) key syntax, the replay of a kept answer, then preferences,
+ *    parameters, content type, encoding, body.
  * 2. Whatever a step finds wrong becomes one problem document; the steps
  *    after it do not run, and nothing was changed.
  * 3. Every request gets one answer and one log line, which holds neither a
@@ -11,6 +12,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/pipeline.h"
 
+#include "api/keyed.h"
 #include "api/receive.h"
 #include "api/respond.h"
 #include "api/route.h"
@@ -18,8 +20,9 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "wire/prefer.h"
 
-enum { ANSWER_BYTES_MAX = 64 << 20 };
+enum { ANSWER_BYTES_MAX = 64 << 20, PREFER_WAIT_MAX_S = 30 };
 
 struct service {
 	const struct conf *conf;
@@ -119,6 +122,34 @@ static bool authenticate(struct exchange *x, struct fail *f)
 	return check_scope(x, f);
 }
 
+static bool names_it(const char *list, struct sv name)
+{
+	struct sv rest = sv_of(list);
+
+	while (rest.n)
+		if (sv_eq(sv_cut(&rest, ','), name))
+			return true;
+	return false;
+}
+
+/* Whether a key is needed depends on this one parameter; all of them are read
+ * after the replay, and a query that cannot be read is refused there. */
+static bool read_dry_run(struct exchange *x, struct fail *f)
+{
+	struct fail ignored = FAIL_INIT;
+	struct http_param *params;
+	size_t n;
+
+	(void)f;
+	if (!names_it(x->route->params, SV("dry_run")) ||
+	    !http_query(x->arena, x->http->query, &params, &n, &ignored))
+		return true;
+	for (size_t i = 0; i < n; i++)
+		if (sv_eq(params[i].name, SV("dry_run")))
+			x->dry_run = sv_eq(params[i].value, SV("true"));
+	return true;
+}
+
 /* Idempotency-Key may be quoted, as the IETF draft has it. */
 static struct sv unquoted(struct sv s)
 {
@@ -158,21 +189,31 @@ static bool read_correlation(struct exchange *x, struct fail *f)
 	if (ietf.p &&
 	    !parse_correlation(x, "Idempotency-Key", unquoted(ietf), f))
 		return false;
-	if (x->route->keyed && !x->has_correlation)
+	if (x->route->keyed && !x->dry_run && !x->has_correlation)
 		return fail_set(f, FAIL_CORRELATION_MISSING,
 				"send X-Correlation-Id: a fresh UUID or ULID "
 				"for each request, the same for its retries");
 	return true;
 }
 
-static bool names_it(const char *list, struct sv name)
+static bool replay(struct exchange *x, struct fail *f)
 {
-	struct sv rest = sv_of(list);
+	return !x->route->keyed || x->dry_run || keyed_replay(x, f);
+}
 
-	while (rest.n)
-		if (sv_eq(sv_cut(&rest, ','), name))
-			return true;
-	return false;
+static bool read_prefer(struct exchange *x, struct fail *f)
+{
+	uint64_t seconds;
+	bool has;
+
+	x->prefer_wait_ms = x->conf->db_lock_wait_ms;
+	if (!x->route->keyed)
+		return true;
+	if (!prefer_wait(x->http, PREFER_WAIT_MAX_S, &has, &seconds, f))
+		return false;
+	if (has)
+		x->prefer_wait_ms = seconds * 1000;
+	return true;
 }
 
 /* An unknown name is refused: a mistyped dry_run must not do the real
@@ -204,14 +245,24 @@ typedef bool step(struct exchange *x, struct fail *f);
 static bool run_steps(struct exchange *x, struct fail *f)
 {
 	static step *const STEPS[] = {
-		find_route,      authenticate, read_correlation,
-		read_parameters, receive_body, handle,
+		find_route,       authenticate, read_dry_run,
+		read_correlation, replay,       read_prefer,
+		read_parameters,  receive_body, handle,
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(STEPS); i++)
+	for (size_t i = 0; i < ARRAY_LEN(STEPS) && !x->answered; i++)
 		if (!STEPS[i](x, f))
 			return false;
 	return true;
+}
+
+static void log_items(struct log_line *l, const struct apply_summary *s)
+{
+	log_num(l, "accepted", s->accepted);
+	log_num(l, "replay", s->replay);
+	log_num(l, "quarantined", s->quarantined);
+	log_num(l, "rejected", s->rejected);
+	log_num(l, "tombstoned", s->tombstoned);
 }
 
 static void log_request(const struct exchange *x, const struct fail *f,
@@ -231,6 +282,12 @@ static void log_request(const struct exchange *x, const struct fail *f,
 		log_str(&l, "correlation_id", x->correlation_text);
 	log_str(&l, "trace_id", x->trace_id);
 	log_str(&l, "request_id", x->request_id);
+	if (x->has_items)
+		log_items(&l, &x->items);
+	if (x->replayed)
+		log_str(&l, "replayed", SV("true"));
+	if (x->mismatch)
+		log_str(&l, "correlation_mismatch", SV("true"));
 	if (f->code != FAIL_NONE)
 		log_fail(&l, f);
 	if (!sent)
@@ -265,6 +322,8 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 	respond_init(&x.answer, ANSWER_BYTES_MAX);
 	if (!identify(&x, f) || got != FCGI_GOT_REQUEST || !run_steps(&x, f))
 		respond_problem(&x, f);
+	else
+		*f = FAIL_INIT; /* what a retry has mended */
 	fault_at("pipeline.before_send");
 	sent = respond_send(&x);
 	usec = clock_mono_us() - x.started_us;

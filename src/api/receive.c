@@ -10,8 +10,9 @@
 
 #include "api/route.h"
 #include "wire/inflate.h"
+#include "wire/json.h"
 
-enum { PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024, CONTROL_BYTES_MAX = 1024 };
 
 static bool too_large(uint64_t limit, struct fail *f)
 {
@@ -124,7 +125,7 @@ static bool receive_sync(struct exchange *x, struct fail *f)
 	uint64_t limit = x->conf->sync_body_max_bytes;
 	bool gzip;
 
-	if (!check_type(x, f) || !check_encoding(x, &gzip, f))
+	if (!check_encoding(x, &gzip, f))
 		return false;
 	if (x->http->has_length && x->http->content_length > limit)
 		return too_large(limit, f);
@@ -133,6 +134,29 @@ static bool receive_sync(struct exchange *x, struct fail *f)
 		return false;
 	x->body = buf_sv(&x->received);
 	return true;
+}
+
+static bool is_empty_object(struct exchange *x)
+{
+	struct fail ignored = FAIL_INIT;
+	struct json_limits limits = {.depth_max = 1, .names_max = 1};
+	struct json_tape tape;
+
+	return json_read(x->arena, x->body, &limits, &tape, &ignored) &&
+	       json_kind(&tape, 0) == JSON_OBJECT && !json_count(&tape, 0);
+}
+
+/* Everything a control request says is in its path. */
+static bool receive_control(struct exchange *x, struct fail *f)
+{
+	buf_init(&x->received, CONTROL_BYTES_MAX);
+	if (!read_plain(x, CONTROL_BYTES_MAX, f))
+		return false;
+	x->body = buf_sv(&x->received);
+	if (!x->body.n || is_empty_object(x))
+		return true;
+	return fail_set(f, FAIL_BODY_NOT_ALLOWED,
+			"this route takes an empty body, or {}");
 }
 
 /* A GET with a body is a mistake worth telling: it would be ignored. */
@@ -152,7 +176,22 @@ bool receive_body(struct exchange *x, struct fail *f)
 	case ROUTE_BODY_NONE:
 		return refuse_body(x, f);
 	case ROUTE_BODY_SYNC:
+		return check_type(x, f) && receive_sync(x, f);
+	case ROUTE_BODY_CONTROL:
+		return receive_control(x, f);
+	}
+	bug("route %s has no kind of body", x->route->name);
+}
+
+bool receive_anything(struct exchange *x, struct fail *f)
+{
+	switch (x->route->body) {
+	case ROUTE_BODY_NONE:
+		return refuse_body(x, f);
+	case ROUTE_BODY_SYNC:
 		return receive_sync(x, f);
+	case ROUTE_BODY_CONTROL:
+		return receive_control(x, f);
 	}
 	bug("route %s has no kind of body", x->route->name);
 }

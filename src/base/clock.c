@@ -44,6 +44,26 @@ void clock_rfc3339(uint64_t wall_ms, char out[CLOCK_TEXT])
 		 (unsigned)tm.tm_sec % 100U, (unsigned)(wall_ms % 1000));
 }
 
+/* Not strftime(): its names depend on the locale. */
+void clock_http_date(uint64_t wall_ms, char out[CLOCK_HTTP])
+{
+	static const char DAYS[][4] = {"Sun", "Mon", "Tue", "Wed",
+				       "Thu", "Fri", "Sat"};
+	static const char MONTHS[][4] = {"Jan", "Feb", "Mar", "Apr",
+					 "May", "Jun", "Jul", "Aug",
+					 "Sep", "Oct", "Nov", "Dec"};
+	time_t secs = (time_t)(wall_ms / 1000);
+	struct tm tm;
+
+	if (!gmtime_r(&secs, &tm) || tm.tm_year > 8099)
+		bug("time %" PRIu64 " ms is past the year 9999", wall_ms);
+	snprintf(out, CLOCK_HTTP, "%s, %02u %s %04u %02u:%02u:%02u GMT",
+		 DAYS[tm.tm_wday], (unsigned)tm.tm_mday % 100U,
+		 MONTHS[tm.tm_mon], (unsigned)(tm.tm_year + 1900) % 10000U,
+		 (unsigned)tm.tm_hour % 100U, (unsigned)tm.tm_min % 100U,
+		 (unsigned)tm.tm_sec % 100U);
+}
+
 uint32_t clock_day(uint64_t wall_ms)
 {
 	return (uint32_t)(wall_ms / 86400000);

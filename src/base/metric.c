@@ -2,14 +2,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metric.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/digest.h"
+#include "base/shared.h"
 
 enum metric_kind { METRIC_COUNTER, METRIC_HISTOGRAM };
 
@@ -71,81 +67,24 @@ static void layout_digest(uint8_t sum[DIGEST_BYTES])
 	digest_free(s, sum);
 }
 
-static struct table *map(int fd)
-{
-	int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
-	void *p = mmap(NULL, sizeof(struct table), PROT_READ | PROT_WRITE,
-		       flags, fd, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
 static struct table *get_table(void)
 {
-	if (!table)
-		table = map(-1);
-	if (!table)
+	struct fail f = FAIL_INIT;
+
+	if (!table && !metric_open("", &f))
 		bug("no memory for the counters");
 	return table;
 }
 
-/* Make the file beside its name and rename it there, so that no other
- * process ever maps half a table. Two that do so at once: the last rename
- * wins, and the caller opens again to see which. */
-static bool create(const char *path, struct fail *f)
-{
-	uint8_t layout[DIGEST_BYTES];
-	char aside[PATH_MAX];
-	bool ok;
-	int fd;
-
-	snprintf(aside, sizeof(aside), "%s.%d", path, (int)getpid());
-	fd = open(aside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return fail_errno(f, FAIL_SYSTEM, "create", aside);
-	layout_digest(layout);
-	ok = ftruncate(fd, sizeof(struct table)) == 0 &&
-	     pwrite(fd, layout, sizeof(layout), 0) == sizeof(layout) &&
-	     rename(aside, path) == 0;
-	if (!ok)
-		fail_errno(f, FAIL_SYSTEM, "write", aside);
-	close(fd);
-	return ok;
-}
-
-/* NULL without a failure: there is none, or one of another version. */
-static struct table *attach(const char *path)
-{
-	uint8_t layout[DIGEST_BYTES];
-	struct table *t = NULL;
-	struct stat st;
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &st) == 0 && st.st_size == sizeof(struct table))
-		t = map(fd);
-	close(fd);
-	layout_digest(layout);
-	if (t && memcmp(t->layout, layout, sizeof(layout)) != 0) {
-		munmap(t, sizeof(*t));
-		t = NULL;
-	}
-	return t;
-}
-
 bool metric_open(const char *path, struct fail *f)
 {
-	if (!*path)
+	uint8_t layout[DIGEST_BYTES];
+
+	if (!*path && table)
 		return true;
-	table = attach(path);
-	if (!table && !create(path, f))
-		return false;
-	if (!table)
-		table = attach(path);
-	if (!table)
-		return fail_errno(f, FAIL_SYSTEM, "map", path);
-	return true;
+	layout_digest(layout);
+	table = shared_map(path, sizeof(*table), layout, f);
+	return table != NULL;
 }
 
 static uint32_t hash(uint32_t m, const char *labels)

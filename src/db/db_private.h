@@ -32,10 +32,11 @@ struct db {
 	struct sv password;
 	MYSQL *my;
 	enum db_state state;
-	bool unusable; /* close it at the end of the transaction */
-	bool patient;  /* waits hours for an answer: migrations */
-	bool no_array; /* tests: use the ladder although arrays work */
-	unsigned ran;  /* statements of this transaction */
+	bool unusable;        /* close it at the end of the transaction */
+	bool patient;         /* waits hours for an answer: migrations */
+	bool no_array;        /* tests: use the ladder although arrays work */
+	unsigned ran;         /* statements of this transaction */
+	unsigned lock_wait_s; /* of the session, as it is now */
 	unsigned last_code;
 	enum db_class last_class;
 	uint64_t used_ms; /* when the connection was last idle, monotonic */

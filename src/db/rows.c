@@ -186,14 +186,13 @@ static unsigned step_above(size_t n)
 	return step;
 }
 
-static bool query_cut(struct db *db, const struct keys *k, size_t from,
-		      size_t *done_r, struct arena *a, struct db_table *t_r,
-		      struct fail *f)
+/* Runs the statement for the next cut of the keys; *done_r: how many. */
+static bool run_cut(struct db *db, const struct keys *k, size_t from,
+		    size_t *done_r, MYSQL_STMT **stmt_r, struct fail *f)
 {
 	unsigned step = step_above(k->count - from);
 	size_t places = k->fixed.n + LADDER[step], n = LADDER[step];
 	MYSQL_BIND *binds = arena_array(&db->scratch, places, sizeof(*binds));
-	MYSQL_STMT *stmt;
 	uint64_t bytes = 0;
 
 	if (n > k->count - from)
@@ -211,8 +210,17 @@ static bool query_cut(struct db *db, const struct keys *k, size_t from,
 		bytes += db_val_bytes(v);
 	}
 	*done_r = n;
-	return db_prepare(db, k->id, step, &stmt, f) &&
-	       db_execute(db, k->id, stmt, binds, 0, bytes, f) &&
+	return db_prepare(db, k->id, step, stmt_r, f) &&
+	       db_execute(db, k->id, *stmt_r, binds, 0, bytes, f);
+}
+
+static bool query_cut(struct db *db, const struct keys *k, size_t from,
+		      size_t *done_r, struct arena *a, struct db_table *t_r,
+		      struct fail *f)
+{
+	MYSQL_STMT *stmt;
+
+	return run_cut(db, k, from, done_r, &stmt, f) &&
 	       db_fetch(db, k->id, stmt, a, t_r, f);
 }
 
@@ -236,6 +244,33 @@ static void join(struct db_table *all, const struct db_table *more,
 	all->rows += more->rows;
 }
 
+static void check_list(enum stmt id, struct db_args fixed)
+{
+	if (STMT_TABLE[id].shape != STMT_LIST || STMT_TABLE[id].args != fixed.n)
+		bug("%s: wrong call for its shape", STMT_TABLE[id].name);
+}
+
+bool db_keys_exec(struct db *db, enum stmt id, struct db_args fixed,
+		  const struct db_val *keys, size_t count, uint64_t *affected_r,
+		  struct fail *f)
+{
+	const struct keys k = {id, fixed, keys, count};
+	MYSQL_STMT *stmt;
+	size_t done;
+
+	check_list(id, fixed);
+	*affected_r = 0;
+	for (size_t at = 0; at < count; at += done) {
+		bool ok = run_cut(db, &k, at, &done, &stmt, f);
+
+		arena_reset(&db->scratch);
+		if (!ok)
+			return false;
+		*affected_r += mysql_stmt_affected_rows(stmt);
+	}
+	return true;
+}
+
 bool db_keys_query(struct db *db, enum stmt id, struct db_args fixed,
 		   const struct db_val *keys, size_t count, struct arena *a,
 		   struct db_table *t_r, struct fail *f)
@@ -244,8 +279,7 @@ bool db_keys_query(struct db *db, enum stmt id, struct db_args fixed,
 	struct db_table part;
 	size_t done;
 
-	if (STMT_TABLE[id].shape != STMT_LIST || STMT_TABLE[id].args != fixed.n)
-		bug("%s: wrong call for its shape", STMT_TABLE[id].name);
+	check_list(id, fixed);
 	*t_r = (struct db_table){0};
 	if (!count)
 		return true;

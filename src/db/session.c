@@ -121,6 +121,11 @@ bool db_new(struct db **db_r, const struct conf *c, enum db_role role,
 
 	if (!db)
 		bug("no memory for a session");
+	if (!*c->db_socket && !*c->db_host) {
+		free(db);
+		return fail_set(f, FAIL_CONF,
+				"neither db_socket nor db_host is set");
+	}
 	db->conf = c;
 	db->role = role;
 	arena_init(&db->arena, 4096);
@@ -212,7 +217,8 @@ static bool open_connection(struct db *db, struct fail *f)
 	/* Whatever it was, nothing was executed, and it may be mended without
 	 * us: an account, a grant, a server that is starting. */
 	db->last_class = DB_NOT_EXECUTED;
-	f->code = FAIL_DB_AWAY;
+	fail_of_class(DB_NOT_EXECUTED, f);
+	fail_log(f, "connect: %u %s", mysql_errno(db->my), mysql_error(db->my));
 	retry_after(db, f);
 	return false;
 }
@@ -284,6 +290,7 @@ static bool set_up(struct db *db, struct fail *f)
 		      args, &a, &t, f) &&
 	     check_settings(db, &t, f);
 	if (ok) {
+		db->lock_wait_s = wait_s;
 		db->server.max_packet_bytes = db_cell(&t, 0, COL_MAX_PACKET)->u;
 		db_clock_read(db, db_cell(&t, 0, COL_NOW)->u);
 	}
@@ -371,6 +378,26 @@ uint64_t db_wall_ms(const struct db *db)
 const struct db_server *db_server(const struct db *db)
 {
 	return &db->server;
+}
+
+unsigned db_lock_wait_default_s(const struct db *db)
+{
+	return whole_seconds(db->conf->db_lock_wait_ms);
+}
+
+bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f)
+{
+	uint64_t none;
+
+	if (seconds == 0 && !db->server.mariadb)
+		seconds = 1;
+	if (seconds == db->lock_wait_s)
+		return true;
+	if (!db_exec(db, STMT_SESSION_LOCK_WAIT, DB_ARGS(db_uint(seconds)),
+		     &none, f))
+		return false;
+	db->lock_wait_s = seconds;
+	return true;
 }
 
 void db_ladder_for_test(struct db *db, bool ladder)

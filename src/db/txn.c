@@ -55,12 +55,18 @@ static enum outcome run_once(struct db *db, const struct db_txn *t,
 {
 	enum db_step step;
 
+	if (at->no > 1)
+		*f = FAIL_INIT;
 	if (!db_ready(db, f))
 		return RUN_NO_CONNECTION;
 	db->state = DB_OPEN;
 	db->ran = 0;
 	db->last_code = 0;
 	db->last_class = DB_OK;
+	if (!db_lock_wait(db, db_lock_wait_default_s(db), f)) {
+		end_without_commit(db);
+		return RUN_FAILED;
+	}
 	step = t->work(db, at, t->arg, f);
 	if (step == DB_STEP_COMMIT)
 		return commit(db, t, f);
@@ -97,8 +103,7 @@ static bool class_is_retried(enum db_class c, bool rerun)
 	bug("class %d", (int)c);
 }
 
-/* A random part of 10, 20, 40, 80 ms. The first rerun after a lost
- * connection waits for nobody. */
+/* A random part of 10, 20, 40, 80 ms. */
 static uint64_t jitter_ms(unsigned no)
 {
 	uint16_t r;

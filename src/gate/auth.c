@@ -210,7 +210,8 @@ enum {
 	C_REVOKED,
 	C_KIND,
 	C_MTLS_ONLY,
-	C_EXPIRED
+	C_EXPIRED,
+	C_STRICT
 };
 
 static bool usable(const struct db_table *t, const uint8_t hash[DIGEST_BYTES])
@@ -234,6 +235,7 @@ static void remember(struct auth *auth, struct cached *slot,
 	memcpy(slot->hash, hash, DIGEST_BYTES);
 	slot->who.partner_id = (uint32_t)db_cell(t, 0, C_PARTNER_ID)->u;
 	slot->who.scopes = (unsigned)db_cell(t, 0, C_SCOPES)->u;
+	slot->who.is_strict = db_cell(t, 0, C_STRICT)->u != 0;
 	copy_text(slot->who.partner, sizeof(slot->who.partner),
 		  db_cell(t, 0, C_PARTNER)->bytes);
 	copy_text(slot->who.credential, sizeof(slot->who.credential),

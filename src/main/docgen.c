@@ -4,6 +4,7 @@
  *	docgen errors        > docs/errors.md
  *	docgen metrics       > docs/metrics.md
  *	docgen routes        "GET /healthz public" lines, for tests
+ *	docgen openapi-schemas   a part of docs/openapi.yaml
  *
  * Not installed. `make docs` runs it, and a test compares.
  */
@@ -12,6 +13,8 @@
 #include "base/conf.h"
 #include "base/fail.h"
 #include "base/metric.h"
+#include "item/validate.h"
+#include "main/docgen.h"
 
 static const char *kind_name(enum conf_kind kind)
 {
@@ -66,6 +69,21 @@ static void configuration(void)
 		configuration_row(&CONF_ROWS[i]);
 }
 
+/* Not problems of a request: codes inside a result. */
+static void item_faults(void)
+{
+	printf("\n# Faults of items\n\n"
+	       "<!-- Made from include/item/reject.def. -->\n\n"
+	       "An item that is REJECTED has `errors` in its result: every "
+	       "fault with a `pointer` into\nthe item, one of these codes, "
+	       "and a `detail` for people. At most %d are told of one "
+	       "item.\n\n| code | what is wrong |\n| --- | --- |\n",
+	       VALIDATE_FAULTS_MAX);
+	for (int i = 0; i < REJECT_COUNT; i++)
+		printf("| `%s` | %s |\n", reject_code_name((enum reject_code)i),
+		       reject_code_doc((enum reject_code)i));
+}
+
 static void errors(void)
 {
 	fputs("# Errors\n\n"
@@ -96,6 +114,7 @@ static void errors(void)
 		printf("\n## %s\n\n%d %s. %s\n", e->slug, e->status, e->title,
 		       e->advice);
 	}
+	item_faults();
 }
 
 static void metrics(void)
@@ -138,6 +157,7 @@ static const struct page {
 	{"errors", errors},
 	{"metrics", metrics},
 	{"routes", routes},
+	{"openapi-schemas", docgen_openapi_schemas},
 };
 
 int main(int argc, char **argv)
@@ -147,6 +167,8 @@ int main(int argc, char **argv)
 			PAGES[i].print();
 			return fflush(stdout) == 0 ? 0 : 1;
 		}
-	fputs("usage: docgen configuration|errors|metrics|routes\n", stderr);
+	fputs("usage: docgen configuration|errors|metrics|routes|"
+	      "openapi-schemas\n",
+	      stderr);
 	return 2;
 }

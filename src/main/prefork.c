@@ -195,6 +195,7 @@ static void tell(struct child *c)
 {
 	if (!c->pid || c->told_ms)
 		return;
+	log_say(LOG_DEBUG, "worker-told", "worker %d is to leave", (int)c->pid);
 	kill(c->pid, SIGTERM);
 	c->told_ms = clock_mono_ms();
 }

@@ -6,8 +6,10 @@
 
 #include "api/pipeline.h"
 #include "base/digest.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "gate/inflight.h"
 #include "main/prefork.h"
 #include "main/program.h"
 #include "wire/fcgi.h"
@@ -117,6 +119,7 @@ static bool serve(struct worker *w)
 	enum fcgi_got got;
 
 	prefork_busy(w->slot, w->conf->request_deadline_ms);
+	fault_at("accept.before");
 	got = fcgi_accept(w->fcgi, &w->arena, &r, &f);
 	if (got != FCGI_GOT_NONE) {
 		prefork_accepted();
@@ -174,6 +177,7 @@ static bool run(const struct options *o, struct arena *a, struct fail *f)
 	struct prefork p = {.work = work, .arg = &c};
 
 	if (!program_load(NAME, o->conf, a, &c, f) ||
+	    !inflight_open(c.inflight_file, f) ||
 	    (o->listen && !fcgi_listen(o->listen, f)) || !fcgi_check(f))
 		return false;
 	p.workers = part_of(c.workers, o);

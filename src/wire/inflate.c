@@ -22,6 +22,8 @@ struct inflate *inflate_new(const struct inflate_limits *limits)
 {
 	struct inflate *z = calloc(1, sizeof(*z));
 
+	if (!limits->ratio_max)
+		bug("a ratio_max of 0");
 	if (!z || inflateInit2(&z->zs, GZIP_WINDOW) != Z_OK)
 		bug("out of memory for zlib");
 	z->limits = *limits;
@@ -154,7 +156,7 @@ void inflate_pack(struct buf *out, struct sv bytes)
 	int rc;
 
 	if (bytes.n > UINT_MAX ||
-	    deflateInit2(&zs, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+	    deflateInit2(&zs, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		bug("cannot pack %zu bytes", bytes.n);
 	zs.next_in = (z_const Bytef *)(uintptr_t)bytes.p;

@@ -1,7 +1,8 @@
 /* What the files of the JSON reader share; for nobody else.
  *
- * json.c reads tapes, json_items.c is the scanner, json_string.c knows what
- * may stand in a string, json_place.c says where a fault is.
+ * json.c reads tapes, json_items.c takes pieces and gives items, json_scan.c
+ * is the grammar between them, json_names.c and json_string.c are its helpers,
+ * json_place.c says where a fault is.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_JSON_INTERNAL_H
@@ -177,5 +178,31 @@ void json_place_add(struct json_items *s, const char *p, size_t n);
  * says that the byte at s->p, or the end, is not what was expected. */
 void json_place_fail(struct json_items *s, enum fail_code code, uint64_t at,
 		     uint32_t levels, const char *what, bool found);
+
+/* One step of the scanner, in s->state. */
+enum json_step {
+	STEP_ON,   /* go on in s->state */
+	STEP_MORE, /* the piece is used up */
+	STEP_ITEM,
+	STEP_END,
+	STEP_FAIL,
+};
+
+enum json_step json_step_once(struct json_items *s);
+
+/* The place of s->p in the body. */
+static inline uint64_t json_here(const struct json_items *s)
+{
+	return s->piece_at + (uint64_t)(s->p - s->base);
+}
+
+/* A value begins at s->p that is an item. */
+void json_item_begin(struct json_items *s);
+/* Room for a token; false: the tape of this item is given up. */
+bool json_tape_grow(struct json_items *s);
+
+void json_name_add(struct json_items *s, const char *p, const char *end);
+bool json_name_known(const uint64_t *names, size_t n, uint64_t hash);
+void json_name_keep(struct json_items *s, uint64_t hash);
 
 #endif

@@ -32,7 +32,8 @@ pid_file=$dir/pid
 socket=$dir/sock
 if [ ${#socket} -gt 100 ]; then
 	short=/tmp/waybill-$(id -u)-$(printf %s "$dir" | cksum | cut -d' ' -f1)
-	mkdir -p -m 700 "$short"
+	mkdir -p "$short"
+	chmod 700 "$short"
 	socket=$short/sock
 fi
 

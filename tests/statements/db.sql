@@ -29,13 +29,22 @@ SELECT k FROM t_thing WHERE k = ? FOR UPDATE;
 -- rows: one, or none
 SELECT v, w FROM t_thing WHERE k = ?;
 
--- name: test_sleep
--- rows: one: 0 when it slept to the end
-SELECT SLEEP(?);
+-- name: test_connection
+-- rows: one: this connection's number
+SELECT CONNECTION_ID();
 
--- name: test_settings
+-- name: test_settings_mariadb
 -- rows: one: the settings that the session promises
+-- only: mariadb
 SELECT @@session.tx_isolation, @@session.autocommit, @@session.time_zone,
 	@@session.sql_mode, @@session.character_set_client,
 	@@session.innodb_lock_wait_timeout, @@session.wait_timeout,
-	@@session.in_predicate_conversion_threshold, CONNECTION_ID();
+	@@session.in_predicate_conversion_threshold;
+
+-- name: test_settings_mysql
+-- rows: as test_settings_mariadb
+-- only: mysql
+SELECT @@session.transaction_isolation, @@session.autocommit,
+	@@session.time_zone, @@session.sql_mode,
+	@@session.character_set_client,
+	@@session.innodb_lock_wait_timeout, @@session.wait_timeout, 0;

@@ -1,0 +1,31 @@
+# Put a generated block into a file, between its two marker lines.
+#
+#	awk -v block=BLOCK_FILE -f splice.awk FILE >NEW
+#	awk -v show=1 -f splice.awk FILE		prints the block alone
+#
+# The markers are lines that hold "generated: begin" and "generated: end";
+# they stay. Without both, in order, it fails.
+# SPDX-License-Identifier: Apache-2.0
+/generated: end/ {
+	ends++
+	inside = 0
+}
+show && inside { print }
+!show && !inside { print }
+/generated: begin/ {
+	begins++
+	inside = 1
+	while (!show && (got = (getline line < block)) > 0)
+		print line
+	if (got < 0) {
+		print "splice: cannot read " block > "/dev/stderr"
+		failed = 1
+	}
+}
+END {
+	if (begins != 1 || ends != 1 || inside) {
+		print "splice: the markers are not there once each" > "/dev/stderr"
+		failed = 1
+	}
+	exit failed
+}

@@ -1,0 +1,57 @@
+/* What the workers of this host have in hand: who waits for whom.
+ *
+ *	inflight_open(conf->inflight_file, f)	once, before fork
+ *
+ * and in a worker, around a request that has a key:
+ *
+ *	switch (inflight_enter(key, until_ms, conf->workers)) {
+ *	case INFLIGHT_FIRST:    nobody else here works on it
+ *	case INFLIGHT_WAITING:  somebody does: this one counts as waiting
+ *	case INFLIGHT_CROWDED:  somebody does, and half of the workers wait
+ *	                        already: 409; it is not entered
+ *	}
+ *	...the claim...
+ *	inflight_claimed();		no longer waiting
+ *	...the work, COMMIT...
+ *	inflight_leave();
+ *
+ * It only keeps duplicates from using up all workers; that a key is worked on
+ * once is decided by the database (gate/reqkey.h).
+ *
+ * Guarantees:
+ *  F1  At most workers / 2 processes of this host are INFLIGHT_WAITING.
+ *      When several enter at the same moment fewer may be let in.
+ *  F2  A process that was killed, at any point, does not count: neither its
+ *      wait nor its key.
+ *
+ * Limits: it sees the workers of one host, or with an empty file those of one
+ * parent. Two hosts that get the same key wait for each other in the database
+ * without being counted, so that N hosts may have N times as many waiting,
+ * each still at most half of its own, plus those waiting for another host.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_INFLIGHT_H
+#define WAYBILL_INFLIGHT_H
+
+#include "base/fail.h"
+#include "base/ids.h"
+
+MUST_CHECK bool inflight_open(const char *path, struct fail *f);
+
+/* A key's short name here; never 0. Two keys with one name would only make
+ * one of them count as waiting. */
+uint64_t inflight_key(uint32_t partner_id, unsigned surface, struct id id);
+
+enum inflight_result { INFLIGHT_FIRST, INFLIGHT_WAITING, INFLIGHT_CROWDED };
+
+/* until_ms (clock_mono_ms()): the request has ended by then, whatever
+ * happened to it; what is older does not count. */
+enum inflight_result inflight_enter(uint64_t key, uint64_t until_ms,
+				    uint64_t workers);
+void inflight_claimed(void);
+void inflight_leave(void);
+
+/* How many wait now, for tests. */
+uint64_t inflight_waiting(void);
+
+#endif

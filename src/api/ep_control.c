@@ -1,0 +1,157 @@
+/* Control requests: release and discard of a quarantine record, undoing a
+ * full-refresh. Keyed like every other POST. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "api/keyed.h"
+#include "api/route.h"
+#include "item/quarantine.h"
+
+/* The id is the segment before the verb: /quarantine/{id}/release. */
+static bool path_id(const struct exchange *x, const char *prefix,
+		    const char *what, struct id *id_r, struct fail *f)
+{
+	if (outcome_parse_id(x->segments[3], prefix, id_r))
+		return true;
+	return fail_set(f, FAIL_NOT_FOUND, "there is no such %s", what);
+}
+
+static struct apply apply_of(struct db *db, const struct db_attempt *at,
+			     const struct keyed *k)
+{
+	return (struct apply){.arena = k->x->arena,
+			      .partner_id = k->x->who.partner_id,
+			      .batch_id = k->batch_id,
+			      .wall_ms = db_wall_ms(db),
+			      .lock = at->no > 1};
+}
+
+static enum db_step step_of(enum apply_result r)
+{
+	switch (r) {
+	case APPLY_DONE:
+		return DB_STEP_COMMIT;
+	case APPLY_RACED:
+		return DB_STEP_AGAIN;
+	case APPLY_FAIL:
+		return DB_STEP_FAIL;
+	}
+	bug("apply result %d", (int)r);
+}
+
+static void add_id(struct buf *b, const char *name, const char *prefix,
+		   struct id id)
+{
+	buf_addf(b, "\"%s\":\"", name);
+	outcome_add_id(b, prefix, id);
+	buf_add_byte(b, '"');
+}
+
+/* The item's result, and what became of the record. */
+static void answer_release(struct buf *b, const struct release *r, struct id id)
+{
+	outcome_add_result(b, r->apply.collection, &r->in,
+			   &r->apply.outcomes[0]);
+	b->n--; /* the result's closing brace: more members follow */
+	buf_add_byte(b, ',');
+	add_id(b, "batch_id", "bat", r->apply.batch_id);
+	buf_add_byte(b, ',');
+	add_id(b, "quarantine_id", "qua", id);
+	buf_addf(b, ",\"quarantine_state\":\"%s\"}\n",
+		 quarantine_state_name(r->state));
+}
+
+static enum db_step release_work(struct db *db, const struct db_attempt *at,
+				 struct keyed *k, struct fail *f)
+{
+	const struct id *id = k->arg;
+	struct release r = {.apply = apply_of(db, at, k)};
+	enum db_step step =
+		step_of(quarantine_release(db, k->x->conf, *id, &r, f));
+
+	if (step == DB_STEP_COMMIT)
+		answer_release(&k->x->answer.body, &r, *id);
+	return step;
+}
+
+static enum db_step discard_work(struct db *db, const struct db_attempt *at,
+				 struct keyed *k, struct fail *f)
+{
+	const struct id *id = k->arg;
+	struct buf *b = &k->x->answer.body;
+	struct apply a = apply_of(db, at, k);
+	enum db_step step = step_of(quarantine_discard(db, *id, &a, f));
+
+	if (step != DB_STEP_COMMIT)
+		return step;
+	buf_add_byte(b, '{');
+	add_id(b, "quarantine_id", "qua", *id);
+	buf_addf(b, ",\"state\":\"%s\"}\n",
+		 quarantine_state_name(QUARANTINE_DISCARDED));
+	return step;
+}
+
+static enum db_step undo_work(struct db *db, const struct db_attempt *at,
+			      struct keyed *k, struct fail *f)
+{
+	const struct id *id = k->arg;
+	struct buf *b = &k->x->answer.body;
+	struct apply a = apply_of(db, at, k);
+	struct apply_undone undone;
+	enum db_step step;
+
+	a.mode = BATCH_UNDO;
+	step = step_of(apply_undo(db, &a, *id, &undone, f));
+	if (step != DB_STEP_COMMIT)
+		return step;
+	buf_add_byte(b, '{');
+	add_id(b, "batch_id", "bat", k->batch_id);
+	buf_add_byte(b, ',');
+	add_id(b, "undone_batch_id", "bat", *id);
+	buf_addf(b, ",\"restored\":%" PRIu64 ",\"skipped\":%" PRIu64 "}\n",
+		 undone.restored, undone.skipped);
+	return step;
+}
+
+bool ep_quarantine_release(struct exchange *x, struct fail *f)
+{
+	struct id id;
+	struct keyed k = {.x = x,
+			  .mode = BATCH_RELEASE,
+			  .collection = -1,
+			  .work = release_work,
+			  .arg = &id};
+
+	return path_id(x, "qua", "quarantine record", &id, f) &&
+	       keyed_run(&k, f);
+}
+
+bool ep_quarantine_discard(struct exchange *x, struct fail *f)
+{
+	struct id id;
+	struct keyed k = {.x = x,
+			  .mode = BATCH_DISCARD,
+			  .collection = -1,
+			  .work = discard_work,
+			  .arg = &id};
+
+	return path_id(x, "qua", "quarantine record", &id, f) &&
+	       keyed_run(&k, f);
+}
+
+bool ep_undo_refresh(struct exchange *x, struct fail *f)
+{
+	struct id id;
+	struct keyed k = {.x = x,
+			  .mode = BATCH_UNDO,
+			  .collection = -1,
+			  .work = undo_work,
+			  .arg = &id};
+
+	if (!path_id(x, "bat", "full-refresh", &id, f))
+		return false;
+	if (db_wall_ms(x->db) > id_wall_ms(id) + x->conf->retention_ms)
+		return fail_set(f, FAIL_NOT_FOUND,
+				"there is no such full-refresh any more");
+	return keyed_run(&k, f);
+}

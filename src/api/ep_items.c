@@ -1,0 +1,205 @@
+/* POST /wms-ingest/v1/{area}/{collection}: upsert and full-refresh. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "api/keyed.h"
+#include "api/route.h"
+#include "base/metric.h"
+#include "item/decode.h"
+
+/* Which entries the answer carries. */
+enum carry { CARRY_ALL, CARRY_FAILURES, CARRY_SUMMARY };
+
+struct post {
+	enum collection collection;
+	enum batch_mode mode;
+	enum carry carry;
+	bool confirm, confirm_empty;
+	struct decoded decoded;
+	struct apply_summary summary;
+};
+
+struct word {
+	const char *name;
+	int value;
+};
+
+/* A parameter that is one of these words; absent, it is the first. */
+static bool read_word(const struct exchange *x, const char *param,
+		      const struct word *words, size_t count, int *value_r,
+		      struct fail *f)
+{
+	struct sv sent = exchange_param(x, param);
+
+	*value_r = words[0].value;
+	if (!sent.p)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (sv_eq(sent, sv_of(words[i].name))) {
+			*value_r = words[i].value;
+			return true;
+		}
+	return fail_set(f, FAIL_BAD_PARAMETER, "%s must be %s%s%s%s%s", param,
+			words[0].name, count > 2 ? ", " : " or ", words[1].name,
+			count > 2 ? " or " : "",
+			count > 2 ? words[2].name : "");
+}
+
+static bool read_flag(const struct exchange *x, const char *param, bool *on_r,
+		      struct fail *f)
+{
+	static const struct word WORDS[] = {{"false", 0}, {"true", 1}};
+	int value;
+
+	if (!read_word(x, param, WORDS, ARRAY_LEN(WORDS), &value, f))
+		return false;
+	*on_r = value;
+	return true;
+}
+
+static bool read_post(struct exchange *x, struct post *p, struct fail *f)
+{
+	static const struct word MODES[] = {{"upsert", BATCH_UPSERT},
+					    {"full-refresh", BATCH_REFRESH}};
+	static const struct word CARRIES[] = {{"all", CARRY_ALL},
+					      {"failures", CARRY_FAILURES},
+					      {"summary", CARRY_SUMMARY}};
+	int mode, carry;
+	bool dry_run;
+
+	if (!read_word(x, "mode", MODES, ARRAY_LEN(MODES), &mode, f) ||
+	    !read_word(x, "return", CARRIES, ARRAY_LEN(CARRIES), &carry, f) ||
+	    !read_flag(x, "dry_run", &dry_run, f) ||
+	    !read_flag(x, "confirm", &p->confirm, f) ||
+	    !read_flag(x, "confirm_empty", &p->confirm_empty, f))
+		return false;
+	p->mode = (enum batch_mode)mode;
+	p->carry = (enum carry)carry;
+	return true;
+}
+
+static void add_results(struct buf *b, const struct post *p,
+			const struct apply *a)
+{
+	bool first = true;
+
+	buf_add_text(b, "\"results\":[");
+	for (size_t i = 0; p->carry != CARRY_SUMMARY && i < a->count; i++) {
+		const struct outcome *o = &a->outcomes[i];
+
+		if (p->carry == CARRY_FAILURES &&
+		    (o->status == ITEM_ACCEPTED || o->status == ITEM_REPLAY))
+			continue;
+		if (!first)
+			buf_add_byte(b, ',');
+		first = false;
+		outcome_add_result(b, a->collection, &a->items[i], o);
+	}
+	buf_add_text(b, "],");
+}
+
+static void add_summary(struct buf *b, const struct post *p,
+			const struct apply_summary *s)
+{
+	buf_addf(b,
+		 "\"summary\":{\"total\":%" PRIu32 ",\"accepted\":%" PRIu32
+		 ",\"replay\":%" PRIu32 ",\"quarantined\":%" PRIu32
+		 ",\"rejected\":%" PRIu32,
+		 s->total, s->accepted, s->replay, s->quarantined, s->rejected);
+	if (p->mode == BATCH_REFRESH)
+		buf_addf(b, ",\"tombstoned\":%" PRIu32, s->tombstoned);
+	buf_add_byte(b, '}');
+}
+
+static void answer(struct exchange *x, const struct post *p,
+		   const struct apply *a)
+{
+	struct buf *b = &x->answer.body;
+
+	x->answer.status =
+		a->summary.quarantined || a->summary.rejected ? 207 : 200;
+	buf_add_text(b, "{\"batch_id\":");
+	if (x->dry_run) {
+		buf_add_text(b, "null,\"dry_run\":true");
+	} else {
+		buf_add_byte(b, '"');
+		outcome_add_id(b, "bat", a->batch_id);
+		buf_add_byte(b, '"');
+	}
+	buf_add_byte(b, ',');
+	add_results(b, p, a);
+	add_summary(b, p, &a->summary);
+	buf_add_text(b, "}\n");
+}
+
+static enum db_step work(struct db *db, const struct db_attempt *at,
+			 struct keyed *k, struct fail *f)
+{
+	struct exchange *x = k->x;
+	struct post *p = k->arg;
+	struct apply a = {
+		.arena = x->arena,
+		.partner_id = x->who.partner_id,
+		.collection = p->collection,
+		.mode = p->mode,
+		.batch_id = k->batch_id,
+		.wall_ms = db_wall_ms(db),
+		.items = p->decoded.items,
+		.count = p->decoded.count,
+		.lock = at->no > 1,
+		.dry_run = x->dry_run,
+		.sync_max = x->conf->bulk_async_threshold,
+		.confirm =
+			p->confirm || (p->confirm_empty && !p->decoded.count),
+	};
+
+	switch (apply_run(db, &a, f)) {
+	case APPLY_DONE:
+		answer(x, p, &a);
+		p->summary = a.summary;
+		return DB_STEP_COMMIT;
+	case APPLY_RACED:
+		return DB_STEP_AGAIN;
+	case APPLY_FAIL:
+		return DB_STEP_FAIL;
+	}
+	bug("apply_run");
+}
+
+static void count_items(struct exchange *x, const struct post *p)
+{
+	const struct apply_summary *s = &p->summary;
+
+	if (x->replayed || x->dry_run)
+		return;
+	x->has_items = true;
+	x->items = *s;
+	metric_add(METRIC_ITEMS, s->accepted, "accepted");
+	metric_add(METRIC_ITEMS, s->replay, "replay");
+	metric_add(METRIC_ITEMS, s->quarantined, "quarantined");
+	metric_add(METRIC_ITEMS, s->rejected, "rejected");
+	metric_add(METRIC_ITEMS, s->tombstoned, "tombstoned");
+}
+
+bool ep_items_post(struct exchange *x, struct fail *f)
+{
+	struct post p = {0};
+	struct keyed k = {.x = x, .work = work, .arg = &p};
+
+	if (!collection_find(x->segments[2], x->segments[3], &p.collection))
+		return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
+	if (!read_post(x, &p, f) ||
+	    !decode_body(x->arena, x->conf, p.collection, x->body, x->is_ndjson,
+			 &p.decoded, f))
+		return false;
+	if (p.mode == BATCH_REFRESH && !p.decoded.count && !p.confirm_empty)
+		return fail_set(f, FAIL_REFRESH_EMPTY,
+				"the whole collection would become INACTIVE; "
+				"send confirm_empty=true if that is meant");
+	k.mode = p.mode;
+	k.collection = (int)p.collection;
+	if (!keyed_run(&k, f))
+		return false;
+	count_items(x, &p);
+	return true;
+}

@@ -1,0 +1,357 @@
+/* Requests that have a key. The guarantees R1 to R4 stand in the header. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/keyed.h"
+
+#include "api/receive.h"
+#include "api/respond.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "base/metric.h"
+#include "gate/inflight.h"
+#include "gate/reqkey.h"
+
+enum {
+	/* Kept free before the deadline for the work after a wait. */
+	RESERVE_MS = 2000,
+	IO_RESERVE_MS = 1000, /* an answer of the server comes in time */
+	SURPRISES_MAX = 3,
+};
+
+/* How the transaction ended, if it did not fail. */
+enum ending { ENDED_OURS, ENDED_DONE, ENDED_BUSY };
+
+struct run {
+	struct keyed *k;
+	struct reqkey key;
+	unsigned wait_s; /* of this claim */
+	enum ending ending;
+};
+
+static struct reqkey key_of(const struct exchange *x)
+{
+	return (struct reqkey){.partner_id = x->who.partner_id,
+			       .surface = REQKEY_WMS_INGEST,
+			       .correlation = x->correlation,
+			       .collection = -1,
+			       .retention_ms = x->conf->retention_ms};
+}
+
+static void fingerprint(const struct exchange *x, uint8_t sum[DIGEST_BYTES])
+{
+	reqkey_fingerprint(x->http->method_text, x->http->path, x->http->query,
+			   x->body, sum);
+}
+
+/* A kept answer is for those who could have asked for it. Scopes are what a
+ * credential has so far; what else limits it (collections, warehouses) is to
+ * be compared with stored->collection here. */
+static bool may_have(const struct exchange *x,
+		     const struct reqkey_stored *stored, struct fail *f)
+{
+	unsigned scope = AUTH_SCOPE_ADMIN;
+
+	switch ((enum batch_mode)stored->mode) {
+	case BATCH_UPSERT:
+	case BATCH_REFRESH:
+	case BATCH_BULK:
+		scope = AUTH_SCOPE_INGEST;
+		break;
+	case BATCH_RELEASE:
+	case BATCH_DISCARD:
+	case BATCH_UNDO:
+		break;
+	}
+	if (x->who.scopes & scope)
+		return true;
+	return fail_set(f, FAIL_FORBIDDEN,
+			"the answer kept for this key needs the scope \"%s\"",
+			auth_scope_name((enum auth_scope)scope));
+}
+
+static void empty_answer(struct exchange *x)
+{
+	x->answer.status = 200;
+	buf_reset(&x->answer.headers);
+	buf_reset(&x->answer.body);
+}
+
+/* Status and body as they were. Headers that say more than these two (a job's
+ * Location) are to be made anew from `stored` here. */
+static void give_stored(struct exchange *x, const struct reqkey_stored *stored)
+{
+	empty_answer(x);
+	x->answer.status = stored->status;
+	buf_add(&x->answer.body, stored->body);
+	x->answered = true;
+}
+
+static void give_replay(struct exchange *x, const struct reqkey_stored *stored)
+{
+	char date[CLOCK_HTTP];
+
+	give_stored(x, stored);
+	clock_http_date(stored->expires_wall_ms, date);
+	respond_header(&x->answer, "Idempotent-Replayed", SV("true"));
+	respond_header(&x->answer, "Idempotency-Expires", sv_of(date));
+	if (x->mismatch)
+		respond_header(&x->answer, "X-Correlation-Mismatch",
+			       SV("true"));
+	x->replayed = true;
+	metric_add(METRIC_REPLAYS, 1);
+}
+
+/* `readable`: x->body is what was sent; else it counts as another one. */
+static bool replay(struct exchange *x, const struct reqkey_stored *stored,
+		   bool readable, struct fail *f)
+{
+	uint8_t sum[DIGEST_BYTES];
+
+	if (!may_have(x, stored, f))
+		return false;
+	fingerprint(x, sum);
+	x->mismatch =
+		!readable || memcmp(sum, stored->fingerprint, sizeof(sum)) != 0;
+	if (x->mismatch)
+		metric_add(METRIC_CORRELATION_MISMATCHES, 1);
+	if (x->mismatch && x->who.is_strict)
+		return fail_set(f, FAIL_CORRELATION_REUSED,
+				"this correlation id belongs to a request with "
+				"another method, path, query or body");
+	give_replay(x, stored);
+	return true;
+}
+
+bool keyed_replay(struct exchange *x, struct fail *f)
+{
+	struct fail ignored = FAIL_INIT;
+	struct reqkey_stored stored;
+	struct reqkey key = key_of(x);
+
+	switch (reqkey_look(x->db, &key, x->arena, &stored, f)) {
+	case REQKEY_FREE:
+		return true;
+	case REQKEY_DONE:
+		return replay(x, &stored, receive_anything(x, &ignored), f);
+	case REQKEY_FAIL:
+		return false;
+	case REQKEY_OURS:
+	case REQKEY_BUSY:
+		break;
+	}
+	bug("a look that claims");
+}
+
+/* The key is ours: the work, and what it answered. */
+static enum db_step work_and_store(struct db *db, const struct db_attempt *at,
+				   struct run *r, struct fail *f)
+{
+	struct answer *a = &r->k->x->answer;
+	enum db_step step;
+
+	if (!db_lock_wait(db, db_lock_wait_default_s(db), f))
+		return DB_STEP_FAIL;
+	step = r->k->work(db, at, r->k, f);
+	if (step == DB_STEP_ROLLBACK)
+		bug("a keyed request that neither commits nor fails");
+	if (step != DB_STEP_COMMIT)
+		return step;
+	if (!buf_ok(&a->body))
+		bug("an answer is too large to be kept");
+	r->ending = ENDED_OURS;
+	return reqkey_store(db, &r->key, a->status, buf_sv(&a->body), f)
+		       ? DB_STEP_COMMIT
+		       : DB_STEP_FAIL;
+}
+
+static enum db_step run_work(struct db *db, const struct db_attempt *at,
+			     void *arg, struct fail *f)
+{
+	struct run *r = arg;
+
+	empty_answer(r->k->x);
+	if (!db_lock_wait(db, r->wait_s, f))
+		return DB_STEP_FAIL;
+	switch (reqkey_claim(db, &r->key, f)) {
+	case REQKEY_OURS:
+		inflight_claimed();
+		return work_and_store(db, at, r, f);
+	case REQKEY_DONE:
+		r->ending = ENDED_DONE;
+		return DB_STEP_ROLLBACK;
+	case REQKEY_BUSY:
+		r->ending = ENDED_BUSY;
+		return DB_STEP_ROLLBACK;
+	case REQKEY_FAIL:
+		return DB_STEP_FAIL;
+	case REQKEY_FREE:
+		break;
+	}
+	bug("a claim that only looks");
+}
+
+static bool busy(const char *why, struct fail *f)
+{
+	metric_add(METRIC_REQUESTS_IN_PROGRESS, 1, why);
+	fail_set(f, FAIL_REQUEST_IN_PROGRESS,
+		 "another request with this key is being worked on");
+	f->retry_after_s = 1;
+	return false;
+}
+
+/* Until when claims may wait: what was asked for, but not into the time the
+ * work needs before the deadline. */
+static uint64_t patience_end_ms(const struct exchange *x)
+{
+	uint64_t end = clock_mono_ms() + x->prefer_wait_ms;
+	uint64_t latest =
+		x->deadline_ms > RESERVE_MS ? x->deadline_ms - RESERVE_MS : 0;
+
+	return end < latest ? end : latest;
+}
+
+/* The next claim's lock wait. One statement may not take longer than a read
+ * from the server: a longer wait is made of several claims. */
+static unsigned claim_wait_s(const struct exchange *x, uint64_t end_ms)
+{
+	uint64_t now = clock_mono_ms();
+	uint64_t left_ms = end_ms > now ? end_ms - now : 0;
+	uint64_t most_ms = x->conf->db_io_timeout_ms;
+
+	most_ms = most_ms > IO_RESERVE_MS ? most_ms - IO_RESERVE_MS : 0;
+	return (unsigned)(((left_ms < most_ms ? left_ms : most_ms) + 500) /
+			  1000);
+}
+
+static bool transact(struct run *r, struct fail *f)
+{
+	struct exchange *x = r->k->x;
+	uint64_t end_ms = patience_end_ms(x);
+
+	do {
+		r->wait_s = claim_wait_s(x, end_ms);
+		if (!db_txn(x->db,
+			    &(struct db_txn){.name = x->route->name,
+					     .work = run_work,
+					     .arg = r,
+					     .deadline_ms = x->deadline_ms,
+					     .rerun = true},
+			    f))
+			return false;
+	} while (r->ending == ENDED_BUSY && claim_wait_s(x, end_ms) > 0);
+	return true;
+}
+
+/* Somebody had the key: we ourselves, before a COMMIT in doubt (R3), or
+ * another. *again_r: it expired in between and is free now. */
+static bool answer_of_other(struct run *r, bool *again_r, struct fail *f)
+{
+	struct exchange *x = r->k->x;
+	struct reqkey_stored stored;
+
+	switch (reqkey_look(x->db, &r->key, x->arena, &stored, f)) {
+	case REQKEY_FREE:
+		*again_r = true;
+		return true;
+	case REQKEY_DONE:
+		if (!id_eq(stored.batch_id, r->key.batch_id))
+			return replay(x, &stored, true, f);
+		give_stored(x, &stored);
+		return true;
+	case REQKEY_FAIL:
+		return false;
+	case REQKEY_OURS:
+	case REQKEY_BUSY:
+		break;
+	}
+	bug("a look that claims");
+}
+
+static bool run_once(struct run *r, bool *again_r, struct fail *f)
+{
+	if (!transact(r, f))
+		return false;
+	switch (r->ending) {
+	case ENDED_OURS:
+		return true;
+	case ENDED_BUSY:
+		return busy("waited", f);
+	case ENDED_DONE:
+		return answer_of_other(r, again_r, f);
+	}
+	bug("ending %d", (int)r->ending);
+}
+
+static bool run_all(struct run *r, struct fail *f)
+{
+	bool again = true;
+
+	for (int i = 0; again && i < SURPRISES_MAX; i++) {
+		again = false;
+		if (!run_once(r, &again, f))
+			return false;
+	}
+	return !again || busy("waited", f);
+}
+
+/* MySQL cannot wait for no time at all, so that who wants that is refused by
+ * what this host knows, and waits a second for another host. */
+static bool enter(const struct exchange *x, struct fail *f)
+{
+	uint64_t key = inflight_key(x->who.partner_id, REQKEY_WMS_INGEST,
+				    x->correlation);
+
+	switch (inflight_enter(key, x->deadline_ms, x->conf->workers)) {
+	case INFLIGHT_FIRST:
+		return true;
+	case INFLIGHT_WAITING:
+		if (x->prefer_wait_ms)
+			return true;
+		inflight_leave();
+		return busy("waited", f);
+	case INFLIGHT_CROWDED:
+		return busy("crowded", f);
+	}
+	bug("inflight_enter");
+}
+
+static enum db_step dry_work(struct db *db, const struct db_attempt *at,
+			     void *arg, struct fail *f)
+{
+	struct keyed *k = arg;
+	enum db_step step;
+
+	empty_answer(k->x);
+	step = k->work(db, at, k, f);
+	return step == DB_STEP_COMMIT ? DB_STEP_ROLLBACK : step;
+}
+
+static bool run_dry(struct keyed *k, struct fail *f)
+{
+	return db_txn(k->x->db,
+		      &(struct db_txn){.name = k->x->route->name,
+				       .work = dry_work,
+				       .arg = k,
+				       .deadline_ms = k->x->deadline_ms},
+		      f);
+}
+
+bool keyed_run(struct keyed *k, struct fail *f)
+{
+	struct exchange *x = k->x;
+	struct run r = {.k = k, .key = key_of(x)};
+	bool ok;
+
+	k->batch_id = (struct id){0};
+	if (x->dry_run)
+		return run_dry(k, f);
+	k->batch_id = id_new(db_wall_ms(x->db));
+	r.key.batch_id = k->batch_id;
+	r.key.collection = k->collection;
+	r.key.mode = k->mode;
+	fingerprint(x, r.key.fingerprint);
+	if (!enter(x, f))
+		return false;
+	ok = run_all(&r, f);
+	inflight_leave();
+	return ok;
+}

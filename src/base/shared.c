@@ -1,0 +1,95 @@
+/* Memory that processes of the host share through a file. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void *map(int fd, size_t bytes)
+{
+	int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* NULL without a failure: there is none, or one of another layout. */
+static void *attach(const char *path, size_t bytes,
+		    const uint8_t layout[DIGEST_BYTES], bool *exists_r)
+{
+	void *p = NULL;
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	*exists_r = fd >= 0;
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && st.st_size == (off_t)bytes)
+		p = map(fd, bytes);
+	close(fd);
+	if (p && memcmp(p, layout, DIGEST_BYTES) != 0) {
+		munmap(p, bytes);
+		p = NULL;
+	}
+	return p;
+}
+
+/* Give it its name. Where there was none, the first of several processes that
+ * start together wins and the others use its file; one of another layout is
+ * replaced. */
+static bool publish(const char *aside, const char *path, bool replace)
+{
+	if (replace)
+		return rename(aside, path) == 0;
+	return link(aside, path) == 0 || errno == EEXIST;
+}
+
+/* Made beside its name and moved there, so that no other process ever maps
+ * half of it. */
+static bool create(const char *path, size_t bytes,
+		   const uint8_t layout[DIGEST_BYTES], bool replace,
+		   struct fail *f)
+{
+	char aside[PATH_MAX];
+	bool ok;
+	int fd;
+
+	snprintf(aside, sizeof(aside), "%s.%d", path, (int)getpid());
+	fd = open(aside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail_errno(f, FAIL_SYSTEM, "create", aside);
+	ok = ftruncate(fd, (off_t)bytes) == 0 &&
+	     pwrite(fd, layout, DIGEST_BYTES, 0) == DIGEST_BYTES &&
+	     publish(aside, path, replace);
+	if (!ok)
+		fail_errno(f, FAIL_SYSTEM, "write", aside);
+	close(fd);
+	unlink(aside);
+	return ok;
+}
+
+void *shared_map(const char *path, size_t bytes,
+		 const uint8_t layout[DIGEST_BYTES], struct fail *f)
+{
+	bool exists;
+	void *p;
+
+	if (!*path) {
+		p = map(-1, bytes);
+		if (!p)
+			bug("no memory to share: %zu bytes", bytes);
+		memcpy(p, layout, DIGEST_BYTES);
+		return p;
+	}
+	p = attach(path, bytes, layout, &exists);
+	if (!p && !create(path, bytes, layout, exists, f))
+		return NULL;
+	if (!p)
+		p = attach(path, bytes, layout, &exists);
+	if (!p)
+		fail_errno(f, FAIL_SYSTEM, "map", path);
+	return p;
+}

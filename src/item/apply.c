@@ -1,0 +1,50 @@
+/* Deciding on items and writing what was decided: see item/apply.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "core.h"
+
+static const struct mode_row {
+	enum batch_mode mode;
+	const char *name;
+} MODES[] = {
+	{BATCH_UPSERT, "upsert"},   {BATCH_REFRESH, "full-refresh"},
+	{BATCH_BULK, "bulk"},       {BATCH_RELEASE, "release"},
+	{BATCH_DISCARD, "discard"}, {BATCH_UNDO, "undo-refresh"},
+};
+
+const char *batch_mode_name(enum batch_mode m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(MODES); i++)
+		if (MODES[i].mode == m)
+			return MODES[i].name;
+	bug("batch mode %d", (int)m);
+}
+
+static enum apply_result write_all(struct core *c, struct db *db,
+				   struct fail *f)
+{
+	enum apply_result r = write_items(c, db, f);
+
+	if (r == APPLY_DONE)
+		r = write_states(c, db, ITEM_INACTIVE, f);
+	if (r == APPLY_DONE)
+		r = write_quarantine(c, db, f);
+	if (r == APPLY_DONE && !audit_write(c, db, ITEM_TOMBSTONED, f))
+		r = APPLY_FAIL;
+	return r;
+}
+
+enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
+{
+	struct core c = {.a = a};
+
+	a->summary = (struct apply_summary){0};
+	a->outcomes = arena_array(a->arena, a->count, sizeof(*a->outcomes));
+	if (!picture_load(&c, db, f))
+		return APPLY_FAIL;
+	for (size_t i = 0; i < a->count; i++)
+		decide_item(&c, i);
+	if (a->mode == BATCH_REFRESH && !refresh_plan(&c, db, f))
+		return APPLY_FAIL;
+	return a->dry_run ? APPLY_DONE : write_all(&c, db, f);
+}

@@ -1,0 +1,109 @@
+/* What apply, picture, decide, cycle and write share: the picture of a batch.
+ *
+ * A shelf a collection holds an entry for every key the batch names, sorted
+ * by the bytes of the source_id: those it sends and those it refers to. It is
+ * filled from the database, then changed in memory, item by item, as if each
+ * had been written; at the end one row a changed entry is written.
+ */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WAYBILL_ITEM_CORE_H
+#define WAYBILL_ITEM_CORE_H
+
+#include "base/arena.h"
+#include "db/rows.h"
+#include "item/apply.h"
+
+/* A version that was accepted in this batch and then overtaken in it. */
+struct overtaken {
+	const struct incoming *from;
+	bool has_version;
+	uint64_t version;
+	struct overtaken *older;
+};
+
+/* The references an item waits for. */
+struct waits {
+	const struct item_ref **refs;
+	size_t count;
+};
+
+/* A quarantine record of an item. */
+struct record {
+	struct id id;
+	uint32_t rev; /* as the database has it; 0: not there yet */
+	enum quarantine_state state;
+	bool has_version;
+	uint64_t version;
+	uint32_t attempts, seen_rev;
+	const struct incoming *from; /* new contents; NULL: as held */
+	const struct outcome *why;   /* code, reason, missing of `from` */
+	struct waits waits;          /* of `from` */
+	struct record *older;        /* closed in this batch before it */
+};
+
+struct entry {
+	struct sv source_id;
+	/* as the database has it, then as the batch leaves it */
+	bool exists;
+	bool has_version;
+	uint64_t version;
+	enum item_state state;
+	uint8_t hash[ITEM_HASH];
+	struct id internal_id;
+	struct sv trait;
+	/* as the database has it */
+	uint32_t rev; /* 0: not there */
+	/* what the batch did */
+	const struct incoming *from; /* its present content; NULL: as held */
+	struct overtaken *overtaken; /* newest first */
+	struct record *record;       /* the newest; open or closed, or NULL */
+	bool named;                  /* sent, not only referred to */
+};
+
+struct shelf {
+	struct entry *entries;
+	size_t count;
+};
+
+struct cycle;
+
+struct core {
+	struct apply *a;
+	struct shelf shelves[COLLECTION_COUNT];
+	struct cycle *cycle; /* BOMs only */
+	/* full-refresh: what is tombstoned; undo: what is brought back */
+	struct entry *doomed;
+	size_t doomed_count;
+};
+
+struct entry *core_find(const struct core *c, enum collection col,
+			struct sv source_id);
+
+/* picture.c: make the shelves and fill them. */
+MUST_CHECK bool picture_load(struct core *c, struct db *db, struct fail *f);
+
+/* decide.c: item i, over the picture and what the batch has done so far. */
+void decide_item(struct core *c, size_t i);
+
+/* cycle.c: does accepting this BOM close a ring of BOMs? */
+MUST_CHECK bool cycle_load(struct core *c, struct db *db, struct fail *f);
+bool cycle_closes(const struct core *c, const struct incoming *bom);
+void cycle_accept(struct core *c, const struct incoming *bom);
+
+/* refresh.c: what is not named becomes INACTIVE. */
+MUST_CHECK bool refresh_plan(struct core *c, struct db *db, struct fail *f);
+
+/* write.c: one row a changed entry. */
+enum apply_result write_items(struct core *c, struct db *db, struct fail *f);
+/* Gives all of c->doomed this state. */
+enum apply_result write_states(struct core *c, struct db *db,
+			       enum item_state state, struct fail *f);
+enum apply_result write_quarantine(struct core *c, struct db *db,
+				   struct fail *f);
+
+/* audit.c: what happened: the batch, its items, and c->doomed with that
+ * status. */
+MUST_CHECK bool audit_write(struct core *c, struct db *db,
+			    enum item_status doomed, struct fail *f);
+
+#endif
