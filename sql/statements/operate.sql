@@ -20,5 +20,5 @@ LIMIT ?;
 SELECT quarantine_id, partner_id, collection, source_id, source_version,
 	state, code, attempts, first_seen, last_seen, batch_id, reason,
 	missing, payload
-FROM v_quarantine
+FROM v_quarantine_by_key
 WHERE quarantine_key = ?;
