@@ -268,7 +268,7 @@ stack_stop()
 	fi
 	supervisord=
 	end nginx
-	end waybill-fcgi waybill-worker
+	end waybill-fcgi waybill-worker waybill
 	end mariadbd
 	rm -rf "$(sockets)"/{supervisord.pid,ctl.sock,fcgi.sock,db.sock}
 }
@@ -445,7 +445,8 @@ stack_start()
 	fi
 	waybill migrate >"$var/log/migrate.log" 2>&1 || die "the schema could" \
 		"not be migrated: $(tail -n 3 "$var/log/migrate.log")"
-	stack_ctl start fcgi:'*' worker nginx >"$var/log/start.log" 2>&1 || :
+	stack_ctl start fcgi:'*' worker retention nginx \
+		>"$var/log/start.log" 2>&1 || :
 	wait_ready
 	demo_key
 	demo_env
