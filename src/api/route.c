@@ -22,19 +22,25 @@ const struct route ROUTES[] = {
 };
 const size_t ROUTE_COUNT = ARRAY_LEN(ROUTES);
 
+/* {area}/{collection} stands for a collection there is: another pair is no
+ * path of ours, for any method. */
+static bool fills_in(struct sv part, const struct sv *segment, size_t left)
+{
+	enum collection c;
+
+	if (!sv_eq(part, SV("{area}")))
+		return part.p[0] == '{' || sv_eq(part, *segment);
+	return left > 1 && collection_find(segment[0], segment[1], &c);
+}
+
 static bool matches(const char *path, const struct sv *segments, size_t count)
 {
 	struct sv rest = sv_tail(sv_of(path), 1);
-	enum collection unused;
 
 	for (size_t i = 0; i < count; i++) {
 		struct sv part = sv_cut(&rest, '/');
 
-		if (part.n == 0 ||
-		    (part.p[0] != '{' && !sv_eq(part, segments[i])))
-			return false;
-		if (sv_eq(part, SV("{collection}")) &&
-		    !collection_find(segments[i - 1], segments[i], &unused))
+		if (part.n == 0 || !fills_in(part, &segments[i], count - i))
 			return false;
 	}
 	return rest.n == 0;
