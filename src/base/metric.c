@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,8 +91,8 @@ static struct table *get_table(void)
 }
 
 /* Make the file beside its name and rename it there, so that no other
- * process ever maps half a table. Two that do so at once: the last rename
- * wins, and the caller opens again to see which. */
+ * process ever maps half a table. Only under the lock: a second one would
+ * take the place of a table that is in use, and each would count alone. */
 static bool create(const char *path, struct fail *f)
 {
 	uint8_t layout[DIGEST_BYTES];
@@ -134,10 +135,8 @@ static struct table *attach(const char *path)
 	return t;
 }
 
-bool metric_open(const char *path, struct fail *f)
+static bool attach_or_create(const char *path, struct fail *f)
 {
-	if (!*path)
-		return true;
 	table = attach(path);
 	if (!table && !create(path, f))
 		return false;
@@ -146,6 +145,28 @@ bool metric_open(const char *path, struct fail *f)
 	if (!table)
 		return fail_errno(f, FAIL_SYSTEM, "map", path);
 	return true;
+}
+
+/* The lock is a file of its own, since the table's is replaced. Closing it
+ * gives it back. */
+bool metric_open(const char *path, struct fail *f)
+{
+	char lock[PATH_MAX];
+	bool ok;
+	int fd;
+
+	if (!*path)
+		return true;
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail_errno(f, FAIL_SYSTEM, "create", lock);
+	if (flock(fd, LOCK_EX) == 0)
+		ok = attach_or_create(path, f);
+	else
+		ok = fail_errno(f, FAIL_SYSTEM, "lock", lock);
+	close(fd);
+	return ok;
 }
 
 static uint32_t hash(uint32_t m, const char *labels)
