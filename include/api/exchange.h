@@ -35,8 +35,9 @@ struct exchange {
 	uint64_t started_us, deadline_ms;
 
 	/* identify */
-	struct sv request_id; /* 32 hex digits, this attempt's own */
-	struct sv trace_id;   /* 32 hex digits */
+	struct sv request_id;       /* 32 hex digits, this attempt's own */
+	struct sv trace_id;         /* 32 hex digits */
+	struct sv correlation_text; /* as sent, if well-formed; else none */
 
 	/* find_route */
 	const struct route *route;
@@ -53,7 +54,6 @@ struct exchange {
 
 	/* read_correlation */
 	bool has_correlation;
-	struct sv correlation_text; /* as sent */
 	struct id correlation;
 
 	/* replay, or keyed_run() */

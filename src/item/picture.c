@@ -198,8 +198,8 @@ static const struct record *record_as_loaded(const struct entry *e)
 static struct tally accepted_keys(const struct core *c)
 {
 	const struct shelf *s = &c->shelves[c->a->collection];
-	struct tally t = {.keys = arena_array(c->a->arena, s->count,
-					      sizeof(*t.keys))};
+	struct tally t = {
+		.keys = arena_array(c->a->arena, s->count, sizeof(*t.keys))};
 
 	for (size_t i = 0; i < s->count; i++)
 		if (s->entries[i].from) {
@@ -243,8 +243,8 @@ enum apply_result picture_confirm_records(const struct core *c, struct db *db,
 static struct tally held_back_keys(const struct core *c)
 {
 	const struct shelf *s = &c->shelves[c->a->collection];
-	struct tally t = {.keys = arena_array(c->a->arena, s->count,
-					      sizeof(*t.keys))};
+	struct tally t = {
+		.keys = arena_array(c->a->arena, s->count, sizeof(*t.keys))};
 
 	for (size_t i = 0; i < s->count; i++)
 		if (s->entries[i].record && s->entries[i].record->from) {
