@@ -83,10 +83,10 @@ bool decode_body(struct arena *a, const struct conf *c, enum collection col,
 			continue;
 		}
 		validate_oversized(a, item.bytes_count, c->item_max_bytes, in);
-		name_oversized(a, col,
-			       sv_from(body.p + item.at,
-				       (size_t)item.bytes_count),
-			       &limits, in);
+		name_oversized(
+			a, col,
+			sv_from(body.p + item.at, (size_t)item.bytes_count),
+			&limits, in);
 	}
 	if (got != JSON_END)
 		return false;
