@@ -173,17 +173,8 @@ def tables(partner):
 
 
 class CrashTest(unittest.TestCase):
+    stack = None
     maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=4)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
 
     def resend(self, partner, request):
         path, body, key = request
@@ -200,6 +191,16 @@ class CrashTest(unittest.TestCase):
         self.assertIn(answer.status, (200, 207), answer)
         p.close()
         return before, tables(p), (answer.status, plain(answer.body.decode()))
+
+
+def setUpModule():
+    CrashTest.stack = Stack(workers=4)
+    CrashTest.stack.start()
+
+
+def tearDownModule():
+    CrashTest.stack.stop()
+    CrashTest.stack.remove()
 
 
 class Killed(CrashTest):

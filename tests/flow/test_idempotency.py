@@ -24,17 +24,7 @@ def slug(answer):
 
 
 class KeyTest(unittest.TestCase):
-    env = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=4, env=cls.env)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
+    stack = None
 
     def partner(self, *options, **how):
         p = Partner(self.stack, *options, **how)
@@ -48,6 +38,16 @@ class KeyTest(unittest.TestCase):
     def replayed(self, again, first):
         self.same(again, first)
         self.assertEqual(again.headers["Idempotent-Replayed"], "true")
+
+
+def setUpModule():
+    KeyTest.stack = Stack(workers=4)
+    KeyTest.stack.start()
+
+
+def tearDownModule():
+    KeyTest.stack.stop()
+    KeyTest.stack.remove()
 
 
 class Replay(KeyTest):
@@ -272,8 +272,18 @@ class Expiry(KeyTest):
 
 class Running(KeyTest):
     """Every request is held up after its claim, by a fault."""
-    env = {"WAYBILL_TEST_FAULT":
-           f"db.after.reqkey_claim:1:delay={DELAY_MS}"}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(workers=4, env={
+            "WAYBILL_TEST_FAULT":
+                f"db.after.reqkey_claim:1:delay={DELAY_MS}"})
+        cls.stack.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.stop()
+        cls.stack.remove()
 
     def begin(self, p, key):
         """A request that will run for a while, in a thread."""

@@ -18,17 +18,8 @@ def slug(answer):
 
 
 class ItemTest(unittest.TestCase):
+    stack = None
     maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=2)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
 
     def setUp(self):
         self.p = Partner(self.stack)
@@ -36,6 +27,16 @@ class ItemTest(unittest.TestCase):
 
     def tearDown(self):
         self.assertEqual(orphans(self.stack), {})
+
+
+def setUpModule():
+    ItemTest.stack = Stack(workers=2)
+    ItemTest.stack.start()
+
+
+def tearDownModule():
+    ItemTest.stack.stop()
+    ItemTest.stack.remove()
 
 
 class WorkedExample(ItemTest):

@@ -66,22 +66,23 @@ def bytes_of(partner, collection, items, key, prefer=None, **params):
 
 
 class RaceTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=12)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
-
+    stack = None
     def retries(self):
         counts = {}
         for line in self.stack.admin("/metrics").body.decode().splitlines():
             if line.startswith("waybill_db_retries_total{"):
                 counts[line.split('"')[1]] = int(float(line.split()[-1]))
         return counts
+
+
+def setUpModule():
+    RaceTest.stack = Stack(workers=12)
+    RaceTest.stack.start()
+
+
+def tearDownModule():
+    RaceTest.stack.stop()
+    RaceTest.stack.remove()
 
 
 class OneKey(RaceTest):

@@ -13,18 +13,8 @@ def slug(answer):
 
 
 class RefreshTest(unittest.TestCase):
+    stack = None
     maxDiff = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=2,
-                          conf=[f"bulk_async_threshold = {SYNC_MAX}"])
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
 
     def setUp(self):
         self.p = Partner(self.stack)
@@ -43,6 +33,17 @@ class RefreshTest(unittest.TestCase):
     def refused(self, answer, status, want):
         self.assertEqual((answer.status, slug(answer)), (status, want),
                          answer)
+
+
+def setUpModule():
+    RefreshTest.stack = Stack(
+        workers=2, conf=[f"bulk_async_threshold = {SYNC_MAX}"])
+    RefreshTest.stack.start()
+
+
+def tearDownModule():
+    RefreshTest.stack.stop()
+    RefreshTest.stack.remove()
 
 
 class Tombstones(RefreshTest):
