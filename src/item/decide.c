@@ -30,8 +30,8 @@ static bool is_replay(const struct core *c, const struct entry *e,
 	       in->version <= e->version && !revives(c, e, in);
 }
 
-static void replay(const struct entry *e, const struct incoming *in,
-		   struct outcome *o)
+static void replay(const struct core *c, const struct entry *e,
+		   const struct incoming *in, struct outcome *o)
 {
 	o->status = ITEM_REPLAY;
 	o->has_held = e->has_version;
@@ -39,7 +39,7 @@ static void replay(const struct entry *e, const struct incoming *in,
 	o->held_inactive = e->state == ITEM_INACTIVE;
 	o->conflict = in->has_version && in->version == e->version &&
 		      !same_content(e, in);
-	o->has_internal_id = true;
+	o->has_internal_id = e->rev || !c->a->dry_run;
 	o->internal_id = e->internal_id;
 }
 
@@ -299,14 +299,14 @@ static void decide(struct core *c, const struct incoming *in, struct outcome *o)
 	}
 	e = core_find(c, c->a->collection, in->source_id);
 	if (is_replay(c, e, in)) {
-		replay(e, in, o);
+		replay(c, e, in, o);
 		if (c->a->mode == BATCH_RELEASE && open_record(e))
 			e->record->state = QUARANTINE_SUPERSEDED;
 		return;
 	}
 	if (c->a->mode == BATCH_RELEASE && open_record(e) && !in->has_version &&
 	    overtaken_record(e, e->record)) {
-		replay(e, in, o);
+		replay(c, e, in, o);
 		e->record->state = QUARANTINE_SUPERSEDED;
 		return;
 	}
