@@ -391,12 +391,21 @@ class Isolation(KeyTest):
             answer = b.control(path)
             self.assertEqual((answer.status, slug(answer)),
                              (404, "not-found"), path)
-        reads = [f"/requests/{key}"]
-        if a.get(f"/quarantine/{record}").status == 200:
-            reads += [f"/quarantine/{record}", "/master/uoms/EA"]
-        for path in reads:
+        internal = a.held("uoms")["EA"].internal
+        for path in (f"/requests/{key}", f"/quarantine/{record}",
+                     "/master/uoms/EA", "/master/uoms/EA?history=true",
+                     f"/mappings?internal_id={internal}",
+                     "/mappings?collection=uoms&source_id=EA"):
             self.assertEqual(a.get(path).status, 200, path)
             self.assertEqual(b.get(path).status, 404, path)
+        for path in ("/master/uoms", "/quarantine", "/quarantine?missing=EA",
+                     "/master/uoms?state=INACTIVE"):
+            self.assertTrue(a.get(path).json()["items"], path)
+            self.assertEqual(b.get(path).json()["items"], [], path)
+        cursor = a.get("/master/uoms?limit=1").json()["next"]
+        self.assertIn(b.get(f"/master/uoms?after={cursor}").body[:10],
+                      (b'{"items":[', b'{"type":"/'))
+        self.assertNotIn(b"KG", b.get(f"/master/uoms?after={cursor}").body)
         self.assertEqual(checksums(self.stack), before)
         self.assertEqual(a.control(f"/batches/{refresh}/undo-refresh")
                          .json()["restored"], 1)

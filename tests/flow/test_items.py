@@ -3,6 +3,7 @@
 import gzip
 import json
 import unittest
+import urllib.parse
 
 from items import COLLECTIONS, PREFIX, Partner, bom, brief, checksums, \
     compact, item, line, new_key, orphans, place, sku, uom
@@ -493,7 +494,11 @@ class Bytes(ItemTest):
         body = b'{"items":[' + text + b"]}"
         result = self.p.results("uoms", body)[0]
         self.assertEqual(result["status"], "ACCEPTED", result)
-        return self.p.held("uoms")[result["source_id"]].payload
+        held = self.p.held("uoms")[result["source_id"]].payload
+        answer = self.p.get("/master/uoms/" + urllib.parse.quote(
+            result["source_id"], safe=""))
+        self.assertIn(b'"payload":' + held, answer.body)
+        return held
 
     def test_what_is_sent_is_what_is_held(self):
         for text in (b'{"source_id":"A","name":"n","x":1.10}',
