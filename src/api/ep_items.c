@@ -19,6 +19,7 @@ struct post {
 	bool confirm, confirm_empty;
 	struct decoded decoded;
 	struct apply_summary summary;
+	uint64_t received_ms; /* as the first attempt noted it */
 };
 
 struct word {
@@ -152,11 +153,15 @@ static enum db_step attempt(struct db *db, const struct db_attempt *at,
 		.lock = at->no > 1,
 		.dry_run = x->dry_run,
 		.sync_max = x->conf->bulk_async_threshold,
+		.received_ms = p->received_ms,
 		.confirm =
 			p->confirm || (p->confirm_empty && !p->decoded.count),
 	};
+	enum apply_result result;
 
-	switch (apply_run(db, &a, f)) {
+	result = apply_run(db, &a, f);
+	p->received_ms = a.received_ms;
+	switch (result) {
 	case APPLY_DONE:
 		answer(x, p, &a);
 		p->summary = a.summary;

@@ -52,7 +52,8 @@ struct entry {
 	struct id internal_id;
 	struct sv trait;
 	/* as the database has it */
-	uint32_t rev; /* 0: not there */
+	uint32_t rev;         /* 0: not there */
+	uint32_t content_rev; /* when the payload was accepted */
 	/* what the batch did */
 	const struct incoming *from; /* its present content; NULL: as held */
 	struct overtaken *overtaken; /* newest first */

@@ -99,7 +99,16 @@ static void take_id(struct id *id, const struct db_val *v)
 }
 
 /* Columns of STMT_ITEM_PICTURE. */
-enum { I_SOURCE_ID, I_REV, I_VERSION, I_STATE, I_HASH, I_INTERNAL, I_TRAIT };
+enum {
+	I_SOURCE_ID,
+	I_REV,
+	I_VERSION,
+	I_STATE,
+	I_HASH,
+	I_INTERNAL,
+	I_TRAIT,
+	I_CONTENT_REV,
+};
 
 static void take_item(struct core *c, enum collection col,
 		      const struct db_table *t, size_t row)
@@ -113,6 +122,7 @@ static void take_item(struct core *c, enum collection col,
 		bug("a row nobody asked for");
 	e->exists = true;
 	e->rev = (uint32_t)db_cell(t, row, I_REV)->u;
+	e->content_rev = (uint32_t)db_cell(t, row, I_CONTENT_REV)->u;
 	e->has_version = version->kind != DB_NULL;
 	e->version = e->has_version ? version->u : 0;
 	e->state = (enum item_state)db_cell(t, row, I_STATE)->u;
