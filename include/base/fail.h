@@ -33,6 +33,7 @@ struct fail {
 	char pointer[320];      /* JSON Pointer of the place */
 	uint64_t line;          /* of NDJSON, from 1; 0: none */
 	uint64_t retry_after_s; /* 0: none */
+	bool quotes; /* the detail quotes what was sent: not for logs */
 };
 
 struct fail_info {

@@ -400,5 +400,23 @@ class Rings(RaceTest):
                              f"round {n}")
 
 
+class Refreshes(RaceTest):
+    def test_two_at_once_never_take_down_what_both_say_is_live(self):
+        """Neither writes what it names: each must see the other's tombstone."""
+        partner = Partner(self.stack)
+        both = [uom("A", 1), uom("B", 1)]
+        wires = [Wire(self.stack) for _ in both]
+        self.addCleanup(lambda: [w.close() for w in wires])
+        for n in range(200 if LONG else 60):
+            partner.refresh("uoms", both)
+            for w, one in zip(wires, both):
+                w.send(bytes_of(partner, "uoms", [one], new_key(),
+                                mode="full-refresh"))
+            for w in wires:
+                self.assertEqual(w.answer()[0], 200)
+            states = [h.state for h in partner.held("uoms").values()]
+            self.assertIn("ACTIVE", states, f"round {n}")
+
+
 if __name__ == "__main__":
     unittest.main()
