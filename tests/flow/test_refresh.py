@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import unittest
 
-from items import Partner, brief, checksums, new_key, orphans, sku, uom
+from items import Partner, bom, brief, checksums, new_key, orphans, sku, uom
 from stack import Stack
 
 SYNC_MAX = 300
@@ -100,6 +100,15 @@ class Tombstones(RefreshTest):
         answer = p.refresh("uoms", [uom("A", 2, "x" * 70000), uom("C")])
         self.assertEqual(answer.json()["summary"]["rejected"], 1)
         self.assertEqual(self.active(), ["A", "C"])
+
+    def test_history_names_the_batch_that_accepted(self):
+        p = self.p
+        first = p.post("uoms", [uom("A", 1), uom("B", 1)]).json()["batch_id"]
+        p.refresh("uoms", [uom("B", 1)])
+        p.post("uoms", [uom("A", 2)])
+        self.assertEqual(self.stack.sql(
+            "SELECT CONCAT('bat-', LOWER(HEX(batch_id))) FROM item_history "
+            f"WHERE partner_id = {p.no} AND source_id = 'A'"), [[first]])
 
     def test_a_reference_to_an_inactive_item_is_held_back(self):
         p = self.p
@@ -224,6 +233,31 @@ class Undo(RefreshTest):
     def undo(self, batch, partner=None, **how):
         return (partner or self.p).control(f"/batches/{batch}/undo-refresh",
                                            **how)
+
+    def test_a_held_back_item_outlives_tombstone_and_undo(self):
+        p = self.p
+        p.post("uoms", [uom("EA")])
+        p.post("skus", [sku("S"), sku("T")])
+        held = p.post("skus", [sku("S", base_uom="NO")]).json()
+        batch = p.refresh("skus", [sku("T")]).json()["batch_id"]
+        p.control(f"/batches/{batch}/undo-refresh")
+        record = held["results"][0]["quarantine_id"]
+        self.assertEqual(p.control(f"/quarantine/{record}/release").status, 409)
+        p.post("uoms", [uom("NO")])
+        self.assertEqual(p.control(f"/quarantine/{record}/release").json()["quarantine_state"],
+                         "RELEASED")
+
+    def test_it_closes_no_ring_of_boms(self):
+        p = self.p
+        p.post("uoms", [uom("EA")])
+        p.post("skus", [sku("P"), sku("Q")])
+        p.post("boms", [bom("B1", of="P", parts=["Q"])])
+        batch = p.refresh("boms", [], confirm_empty="true").json()["batch_id"]
+        self.assertEqual(p.outcome("boms", bom("B2", of="Q", parts=["P"])),
+                         "ACCEPTED created")
+        undone = p.control(f"/batches/{batch}/undo-refresh").json()
+        self.assertEqual((undone["restored"], undone["skipped"]), (0, 1))
+        self.assertEqual(self.active("boms"), ["B2"])
 
     def test_it_brings_back_what_nobody_touched(self):
         p = self.p
