@@ -84,8 +84,8 @@ def tearDownModule():
 
 class Sizes(Case):
     def test_a_body_of_4_mib_is_taken_and_a_byte_more_is_not(self):
-        self.assertEqual(self.echo(padded(4 * MIB)).json(),
-                         {"items": 1, "oversized": 0, "bytes": 4 * MIB})
+        said = self.echo(padded(4 * MIB)).json()
+        self.assertEqual((said["items"], said["bytes"]), (1, 4 * MIB))
         wants_problem(self, self.echo(padded(4 * MIB + 1)), 413,
                       "body-too-large")
 
@@ -222,7 +222,7 @@ class Lines(Case):
                              (b"/a\x01b", 400), (b"/a\x7fb", 400),
                              (b"/%0a", 400), (b"/healthz/", 400),
                              (b"//healthz", 400), (b"/./healthz", 400),
-                             (b"/x/../healthz", 400), (b"/%2e%2e/x", 404),
+                             (b"/x/../healthz", 400), (b"/%2e%2e/x", 400),
                              (b"/..", 400), (b"/healthz%2f", 404),
                              (b"/a/b/c/d/e/f/g/h/i/j", 404), (b"/", 404),
                              (b"/HEALTHZ", 404), (b"/healthz;x=1", 404),

@@ -405,8 +405,9 @@ class Bodies(unittest.TestCase):
             with self.subTest(length):
                 params = self.params(content_length=length)
                 got = fcgi.send(self.socket, fcgi.encode(params, body))
-                self.assertEqual(got.json(), {"items": 1, "oversized": 0,
-                                              "bytes": len(body)})
+                said = got.json()
+                self.assertEqual((said["items"], said["bytes"]),
+                                 (1, len(body)))
 
     def test_a_body_that_ends_early_is_seen_short(self):
         params = self.params(content_length="1000")

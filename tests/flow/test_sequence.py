@@ -47,7 +47,7 @@ BEGINNING = [
 BAD = [5, None, [], "x", {}, {"source_id": ""}, {"source_id": 7},
        {"source_id": "@bad\u0001"}, {"source_id": "@u0", "name": None},
        {"source_id": "@s0", "source_version": -1, "name": "a"},
-       {"source_id": "@W", "source_version": "007"}]
+       {"source_id": "@W", "source_version": "7."}]
 
 
 def version(rng):
