@@ -29,9 +29,11 @@ struct fail {
 	enum fail_code code;
 	char detail[320];       /* for the caller */
 	char log[320];          /* for the log only */
-	char pointer[320];      /* JSON Pointer of the place, or "" */
+	bool has_pointer;       /* "" is one too: the whole body */
+	char pointer[320];      /* JSON Pointer of the place */
 	uint64_t line;          /* of NDJSON, from 1; 0: none */
 	uint64_t retry_after_s; /* 0: none */
+	bool quotes; /* the detail quotes what was sent: not for logs */
 };
 
 struct fail_info {

@@ -54,7 +54,9 @@ struct apply {
 	bool lock;         /* read FOR UPDATE: after a race */
 	bool dry_run;      /* decide only; no ids are made up */
 	uint64_t sync_max; /* full-refresh: most of named plus active items */
-	bool confirm;      /* full-refresh: the destruction is meant */
+	uint64_t received_ms; /* full-refresh: 0 at the first attempt; set by
+				 it, and the same at the next ones */
+	bool confirm;         /* full-refresh: the destruction is meant */
 
 	/* set by apply_run() */
 	struct outcome *outcomes;

@@ -76,8 +76,9 @@ MUST_CHECK bool http_query(struct arena *a, struct sv query,
 
 /* Split a path into decoded segments ("/a/b%2Fc" -> "a", "b/c"); "/" has none.
  * Here '+' is a plus. No '/' in front, broken encoding, control characters,
- * bad UTF-8, "." and ".." (encoded too), an empty segment (so also a '/' at
- * the end): FAIL_BAD_PATH. At most `max` segments; more: FAIL_NOT_FOUND. */
+ * bad UTF-8, "." and ".." as they are (encoded they are names), an empty
+ * segment (so also a '/' at the end): FAIL_BAD_PATH. At most `max` segments;
+ * more: FAIL_NOT_FOUND. */
 MUST_CHECK bool http_path(struct arena *a, struct sv path, size_t max,
 			  struct sv *segments, size_t *count_r, struct fail *f);
 

@@ -75,6 +75,8 @@ PARTITION BY RANGE (day) (PARTITION pmax VALUES LESS THAN MAXVALUE);
 -- The state. rev grows by one with every transaction that changes the row;
 -- races are decided by it. state: 1 ACTIVE, 2 INACTIVE. trait: the one
 -- attribute others check (a location's kind, a lot's or BOM's SKU).
+-- content_*: when the payload was accepted, which a tombstone and its undoing
+-- leave alone; rev, last_batch and updated_at they do not.
 CREATE TABLE item (
 	partner_id INT UNSIGNED NOT NULL,
 	collection TINYINT UNSIGNED NOT NULL,
@@ -86,6 +88,9 @@ CREATE TABLE item (
 	content_hash BINARY(16) NOT NULL,
 	internal_id BINARY(16) NOT NULL,
 	payload MEDIUMBLOB NOT NULL,
+	content_rev INT UNSIGNED NOT NULL,
+	content_batch BINARY(16) NOT NULL,
+	content_at DATETIME(3) NOT NULL,
 	created_batch BINARY(16) NOT NULL,
 	last_batch BINARY(16) NOT NULL,
 	created_at DATETIME(3) NOT NULL,
@@ -114,7 +119,7 @@ CREATE TABLE item_history (
 -- Held back items. is_open is 1 or NULL, so that the unique key allows one
 -- open record an item and any number of closed ones. state: 1 OPEN,
 -- 2 RELEASED, 3 SUPERSEDED, 4 DISCARDED. rev as in item. seen_rev: the item's
--- rev when it was held back.
+-- content_rev when it was held back.
 CREATE TABLE quarantine (
 	partner_id INT UNSIGNED NOT NULL,
 	quarantine_id BINARY(16) NOT NULL,

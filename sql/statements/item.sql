@@ -3,24 +3,29 @@
 
 -- Arguments: partner_id, collection, then source ids.
 -- name: item_picture
--- rows: one a source_id that is held: source_id, rev, source_version, state, content_hash, internal_id, trait
-SELECT source_id, rev, source_version, state, content_hash, internal_id, trait
+-- rows: one a source_id that is held: source_id, rev, source_version, state, content_hash, internal_id, trait, content_rev
+SELECT source_id, rev, source_version, state, content_hash, internal_id, trait,
+	content_rev
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list});
 
 -- The same, after a race: whoever reads so waits for the writer before it.
 -- name: item_picture_locked
 -- rows: as item_picture, locked in the order of the primary key
-SELECT source_id, rev, source_version, state, content_hash, internal_id, trait
+SELECT source_id, rev, source_version, state, content_hash, internal_id, trait,
+	content_rev
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list})
 ORDER BY source_id
 FOR UPDATE;
 
--- Arguments: partner_id, collection, most rows.
+-- Arguments: when the refresh was received (unix ms), partner_id, collection,
+-- most rows.
 -- name: item_active
--- rows: one an ACTIVE item: source_id, rev, internal_id
-SELECT source_id, rev, internal_id
+-- rows: one an ACTIVE item: source_id, rev, internal_id, touched since (0/1)
+-- literals: '1970-01-01'
+SELECT source_id, rev, internal_id,
+	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND
 FROM item
 WHERE partner_id = ? AND collection = ? AND state = 1
 ORDER BY source_id
@@ -28,7 +33,9 @@ LIMIT ?;
 
 -- name: item_active_locked
 -- rows: as item_active, locked
-SELECT source_id, rev, internal_id
+-- literals: '1970-01-01'
+SELECT source_id, rev, internal_id,
+	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND
 FROM item
 WHERE partner_id = ? AND collection = ? AND state = 1
 ORDER BY source_id
@@ -39,11 +46,11 @@ FOR UPDATE;
 -- alone. rev is assigned last: the assignments run from left to right.
 -- name: item_upsert
 -- rows: 1 a new row, 2 a changed one, 0 one that somebody raced us to
--- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), NOW(3))
+-- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), ?, ?, NOW(3), NOW(3))
 INSERT INTO item
 	(partner_id, collection, source_id, rev, source_version, state, trait,
-	content_hash, internal_id, payload, created_batch, last_batch,
-	created_at, updated_at)
+	content_hash, internal_id, payload, content_rev, content_batch,
+	content_at, created_batch, last_batch, created_at, updated_at)
 VALUES {row}
 ON DUPLICATE KEY UPDATE
 	source_version = IF(rev + 1 = VALUES(rev), VALUES(source_version), source_version),
@@ -51,6 +58,9 @@ ON DUPLICATE KEY UPDATE
 	trait = IF(rev + 1 = VALUES(rev), VALUES(trait), trait),
 	content_hash = IF(rev + 1 = VALUES(rev), VALUES(content_hash), content_hash),
 	payload = IF(rev + 1 = VALUES(rev), VALUES(payload), payload),
+	content_rev = IF(rev + 1 = VALUES(rev), VALUES(content_rev), content_rev),
+	content_batch = IF(rev + 1 = VALUES(rev), VALUES(content_batch), content_batch),
+	content_at = IF(rev + 1 = VALUES(rev), VALUES(content_at), content_at),
 	last_batch = IF(rev + 1 = VALUES(rev), VALUES(last_batch), last_batch),
 	updated_at = IF(rev + 1 = VALUES(rev), VALUES(updated_at), updated_at),
 	rev = IF(rev + 1 = VALUES(rev), VALUES(rev), rev);
@@ -59,12 +69,12 @@ ON DUPLICATE KEY UPDATE
 -- items are never deleted, so that nothing is ever inserted.
 -- name: item_set_state
 -- rows: 2 a changed row, 0 one that somebody raced us to
--- row: (?, ?, ?, ?, NULL, ?, NULL, '', ?, '', ?, ?, NOW(3), NOW(3))
+-- row: (?, ?, ?, ?, NULL, ?, NULL, '', ?, '', 0, '', NOW(3), ?, ?, NOW(3), NOW(3))
 -- literals: ''
 INSERT INTO item
 	(partner_id, collection, source_id, rev, source_version, state, trait,
-	content_hash, internal_id, payload, created_batch, last_batch,
-	created_at, updated_at)
+	content_hash, internal_id, payload, content_rev, content_batch,
+	content_at, created_batch, last_batch, created_at, updated_at)
 VALUES {row}
 ON DUPLICATE KEY UPDATE
 	state = IF(rev + 1 = VALUES(rev), VALUES(state), state),
@@ -81,7 +91,7 @@ INSERT INTO item_history
 	(partner_id, collection, source_id, rev, sub, source_version, state,
 	payload, batch_id, accepted_at)
 SELECT partner_id, collection, source_id, rev, 0, source_version, state,
-	payload, last_batch, updated_at
+	payload, content_batch, content_at
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list})
 ORDER BY source_id
@@ -167,6 +177,14 @@ JOIN item i ON i.partner_id = e.partner_id AND i.collection = 4
 WHERE e.partner_id = ? AND e.sku IN ({list});
 
 -- A partner's edge of no BOM (all names empty) is its graph's lock.
+-- Arguments: partner_id, then BOMs.
+-- name: bom_edges_of
+-- rows: one a component: bom, sku, component
+SELECT bom, sku, component
+FROM bom_edge
+WHERE partner_id = ? AND bom IN ({list})
+ORDER BY bom;
+
 -- Arguments: partner_id, then BOMs.
 -- name: bom_edge_drop
 -- rows: as many as they had

@@ -9,12 +9,13 @@
 
 -- Arguments: partner_id, collection, source_id.
 -- name: item_get
--- rows: one, or none: source_id, source_version, state, internal_id, created_at, updated_at, last_batch, payload, rev
+-- rows: one, or none: source_id, source_version, state, internal_id, created_at, updated_at, last_batch, payload, rev, content_batch, content_at
 -- literals: ' ' 'T' 'Z'
 SELECT source_id, source_version, state, internal_id,
 	CONCAT(REPLACE(created_at, ' ', 'T'), 'Z'),
 	CONCAT(REPLACE(updated_at, ' ', 'T'), 'Z'),
-	last_batch, payload, rev
+	last_batch, payload, rev, content_batch,
+	CONCAT(REPLACE(content_at, ' ', 'T'), 'Z')
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id = ?;
 
@@ -40,7 +41,7 @@ LIMIT ?;
 
 -- Arguments as item_page_sizes.
 -- name: item_page
--- rows: one an item, in order; columns as item_get
+-- rows: one an item, in order; columns as item_get, up to rev
 -- literals: ' ' 'T' 'Z'
 SELECT source_id, source_version, state, internal_id,
 	CONCAT(REPLACE(created_at, ' ', 'T'), 'Z'),

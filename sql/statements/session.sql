@@ -2,7 +2,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 -- lock_wait_timeout is for metadata locks: without it a statement waits a day
--- for somebody's DDL.
+-- for somebody's DDL. The net timeouts are wait_timeout's for a session that
+-- freezes in the middle of a statement: by default the server waits a minute
+-- for somebody who does not read, and keeps the locks.
 -- name: session_set_mariadb
 -- rows: none
 -- only: mariadb
@@ -16,7 +18,9 @@ SET SESSION
 	in_predicate_conversion_threshold = 0,
 	innodb_lock_wait_timeout = ?,
 	lock_wait_timeout = ?,
-	wait_timeout = ?;
+	wait_timeout = ?,
+	net_read_timeout = ?,
+	net_write_timeout = ?;
 
 -- name: session_set_mysql
 -- rows: none
@@ -30,7 +34,9 @@ SET SESSION
 	sql_mode = 'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,NO_ENGINE_SUBSTITUTION',
 	innodb_lock_wait_timeout = ?,
 	lock_wait_timeout = ?,
-	wait_timeout = ?;
+	wait_timeout = ?,
+	net_read_timeout = ?,
+	net_write_timeout = ?;
 
 -- name: session_check_mariadb
 -- rows: one: 1 for each setting that is as it must be, in the order of CHECKS in session.c, then flush at commit, max_allowed_packet, unix ms
@@ -47,6 +53,8 @@ SELECT
 	@@session.innodb_lock_wait_timeout = ?,
 	@@session.lock_wait_timeout = ?,
 	@@session.wait_timeout = ?,
+	@@session.net_read_timeout = ?,
+	@@session.net_write_timeout = ?,
 	@@session.in_predicate_conversion_threshold = 0,
 	@@global.innodb_flush_log_at_trx_commit,
 	@@session.max_allowed_packet,
@@ -67,6 +75,8 @@ SELECT
 	@@session.innodb_lock_wait_timeout = ?,
 	@@session.lock_wait_timeout = ?,
 	@@session.wait_timeout = ?,
+	@@session.net_read_timeout = ?,
+	@@session.net_write_timeout = ?,
 	1,
 	@@global.innodb_flush_log_at_trx_commit,
 	@@session.max_allowed_packet,

@@ -28,6 +28,8 @@ enum {
 	I_BATCH,
 	I_PAYLOAD,
 	I_REV,
+	I_CONTENT_BATCH, /* of STMT_ITEM_GET alone */
+	I_CONTENT_AT,
 };
 
 /* Columns of STMT_ITEM_HISTORY_PAGE. */
@@ -214,7 +216,8 @@ static void add_history(struct show *s)
 		if (t->rows)
 			buf_add_byte(b, ',');
 		add_version(b, db_cell(i, 0, I_VERSION), db_cell(i, 0, I_STATE),
-			    db_cell(i, 0, I_BATCH), db_cell(i, 0, I_UPDATED_AT),
+			    db_cell(i, 0, I_CONTENT_BATCH),
+			    db_cell(i, 0, I_CONTENT_AT),
 			    db_cell(i, 0, I_PAYLOAD));
 	}
 	buf_add_text(b, "],\"history_next\":");

@@ -15,6 +15,8 @@
 #include "base/metric.h"
 #include "item/decode.h"
 
+enum { ATTEMPT_BLOCK_BYTES = 64 * 1024 };
+
 /* Which entries the answer carries. */
 enum carry { CARRY_ALL, CARRY_FAILURES, CARRY_SUMMARY };
 
@@ -25,7 +27,8 @@ struct post {
 	bool confirm, confirm_empty;
 	struct decoded decoded;
 	struct apply_summary summary;
-	bool needs_job; /* found out by the work */
+	bool needs_job;       /* found out by the work */
+	uint64_t received_ms; /* as the first attempt noted it */
 };
 
 struct word {
@@ -145,13 +148,14 @@ static void answer(struct exchange *x, const struct post *p,
 	buf_add_text(b, "}\n");
 }
 
-static enum db_step work(struct db *db, const struct db_attempt *at,
-			 struct keyed *k, struct fail *f)
+static enum db_step attempt(struct db *db, const struct db_attempt *at,
+			    struct keyed *k, struct arena *arena,
+			    struct fail *f)
 {
 	struct exchange *x = k->x;
 	struct post *p = k->arg;
 	struct apply a = {
-		.arena = x->arena,
+		.arena = arena,
 		.partner_id = x->who.partner_id,
 		.collection = p->collection,
 		.mode = p->mode,
@@ -162,11 +166,15 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 		.lock = at->no > 1,
 		.dry_run = x->dry_run,
 		.sync_max = x->conf->bulk_async_threshold,
+		.received_ms = p->received_ms,
 		.confirm =
 			p->confirm || (p->confirm_empty && !p->decoded.count),
 	};
+	enum apply_result result;
 
-	switch (apply_run(db, &a, f)) {
+	result = apply_run(db, &a, f);
+	p->received_ms = a.received_ms;
+	switch (result) {
 	case APPLY_DONE:
 		answer(x, p, &a);
 		p->summary = a.summary;
@@ -178,6 +186,19 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 		return DB_STEP_FAIL;
 	}
 	bug("apply_run");
+}
+
+/* What an attempt needed is given back before the next one. */
+static enum db_step work(struct db *db, const struct db_attempt *at,
+			 struct keyed *k, struct fail *f)
+{
+	enum db_step step;
+	struct arena arena;
+
+	arena_init(&arena, ATTEMPT_BLOCK_BYTES);
+	step = attempt(db, at, k, &arena, f);
+	arena_release(&arena);
+	return step;
 }
 
 static void count_items(struct exchange *x, const struct post *p)

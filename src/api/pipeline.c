@@ -251,6 +251,15 @@ static bool read_prefer(struct exchange *x, struct fail *f)
 	return true;
 }
 
+static bool unknown_parameter(struct sv name, struct fail *f)
+{
+	name.n = name.n < 100 ? name.n : 100;
+	fail_set(f, FAIL_BAD_PARAMETER, "unknown parameter \"%.*s\"",
+		 SV_ARG(name));
+	f->quotes = true;
+	return false;
+}
+
 /* An unknown name is refused: a mistyped dry_run must not do the real
  * thing. */
 static bool read_parameters(struct exchange *x, struct fail *f)
@@ -260,12 +269,7 @@ static bool read_parameters(struct exchange *x, struct fail *f)
 		return false;
 	for (size_t i = 0; i < x->param_count; i++)
 		if (!names_it(x->route->params, x->params[i].name))
-			return fail_set(f, FAIL_BAD_PARAMETER,
-					"unknown parameter \"%.*s\"",
-					(int)(x->params[i].name.n < 100
-						      ? x->params[i].name.n
-						      : 100),
-					x->params[i].name.p);
+			return unknown_parameter(x->params[i].name, f);
 	return true;
 }
 

@@ -71,7 +71,7 @@ static void problem_body(struct exchange *x, const struct fail *f)
 	buf_add_json(b, x->http->path);
 	buf_add_text(b, ",\"trace_id\":");
 	buf_add_json(b, x->trace_id);
-	if (f->pointer[0]) {
+	if (f->has_pointer) {
 		buf_add_text(b, ",\"pointer\":");
 		buf_add_json(b, sv_of(f->pointer));
 	}

@@ -89,7 +89,8 @@ void log_num(struct log_line *l, const char *name, uint64_t value)
 void log_fail(struct log_line *l, const struct fail *f)
 {
 	log_str(l, "fail", sv_of(fail_info(f->code)->slug));
-	log_str(l, "detail", sv_of(f->detail));
+	if (!f->quotes)
+		log_str(l, "detail", sv_of(f->detail));
 	if (f->log[0])
 		log_str(l, "cause", sv_of(f->log));
 }

@@ -224,23 +224,28 @@ static bool query_cut(struct db *db, const struct keys *k, size_t from,
 	       db_fetch(db, k->id, stmt, a, t_r, f);
 }
 
-static void join(struct db_table *all, const struct db_table *more,
+/* Room grows by doubling: an arena keeps every room there ever was. */
+static void join(struct db_table *all, size_t *cap, const struct db_table *more,
 		 struct arena *a)
 {
-	struct db_val *cells;
-
 	if (!all->cols) {
 		*all = *more;
+		*cap = more->rows;
 		return;
 	}
 	if (!more->rows)
 		return;
-	cells = arena_array(a, (all->rows + more->rows) * all->cols,
-			    sizeof(*cells));
-	memcpy(cells, all->cells, all->rows * all->cols * sizeof(*cells));
-	memcpy(cells + all->rows * all->cols, more->cells,
-	       more->rows * all->cols * sizeof(*cells));
-	all->cells = cells;
+	if (all->rows + more->rows > *cap) {
+		struct db_val *cells;
+
+		*cap = 2 * (all->rows + more->rows);
+		cells = arena_array(a, *cap * all->cols, sizeof(*cells));
+		memcpy(cells, all->cells,
+		       all->rows * all->cols * sizeof(*cells));
+		all->cells = cells;
+	}
+	memcpy(all->cells + all->rows * all->cols, more->cells,
+	       more->rows * all->cols * sizeof(*more->cells));
 	all->rows += more->rows;
 }
 
@@ -277,7 +282,7 @@ bool db_keys_query(struct db *db, enum stmt id, struct db_args fixed,
 {
 	const struct keys k = {id, fixed, keys, count};
 	struct db_table part;
-	size_t done;
+	size_t done, cap = 0;
 
 	check_list(id, fixed);
 	*t_r = (struct db_table){0};
@@ -298,7 +303,7 @@ bool db_keys_query(struct db *db, enum stmt id, struct db_args fixed,
 		arena_reset(&db->scratch);
 		if (!ok)
 			return false;
-		join(t_r, &part, a);
+		join(t_r, &cap, &part, a);
 	}
 	return true;
 }

@@ -28,6 +28,8 @@ static const char *const CHECKS[] = {
 	"innodb_lock_wait_timeout",
 	"lock_wait_timeout",
 	"wait_timeout",
+	"net_read_timeout",
+	"net_write_timeout",
 	"in_predicate_conversion_threshold",
 };
 enum {
@@ -276,7 +278,8 @@ static bool set_up(struct db *db, struct fail *f)
 	unsigned idle_s =
 		db->patient ? PATIENCE_S : whole_seconds(c->db_idle_timeout_ms);
 	struct db_args args =
-		DB_ARGS(db_uint(wait_s), db_uint(wait_s), db_uint(idle_s));
+		DB_ARGS(db_uint(wait_s), db_uint(wait_s), db_uint(idle_s),
+			db_uint(idle_s), db_uint(idle_s));
 	struct db_table t;
 	struct arena a;
 	uint64_t none;

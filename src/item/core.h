@@ -52,7 +52,8 @@ struct entry {
 	struct id internal_id;
 	struct sv trait;
 	/* as the database has it */
-	uint32_t rev; /* 0: not there */
+	uint32_t rev;         /* 0: not there */
+	uint32_t content_rev; /* when the payload was accepted */
 	/* what the batch did */
 	const struct incoming *from; /* its present content; NULL: as held */
 	struct overtaken *overtaken; /* newest first */
@@ -85,7 +86,7 @@ MUST_CHECK bool picture_load(struct core *c, struct db *db, struct fail *f);
  * transactions that do one each neither would meet the other. Each writes its
  * own row first and then looks, locking, whether the other's row is still as
  * in the picture: records of items just written, items of records just
- * written. */
+ * written, and of a full-refresh the items it names and did not write. */
 enum apply_result picture_confirm_records(const struct core *c, struct db *db,
 					  struct fail *f);
 enum apply_result picture_confirm_items(const struct core *c, struct db *db,

@@ -31,6 +31,7 @@ struct cycle {
 	size_t *buckets; /* index + 1; 0: none */
 	size_t bucket_count;
 	size_t *stack;
+	size_t stack_cap;
 	uint32_t walk;
 	uint64_t seed;
 };
@@ -192,8 +193,13 @@ bool cycle_closes(const struct core *c, const struct incoming *bom)
 	struct cycle *g = c->cycle;
 	size_t depth = 0, goal = node_find(g, bom->sku);
 
-	/* Room for every node once: a node is pushed when first seen. */
-	g->stack = arena_array(c->a->arena, g->count + 1, sizeof(*g->stack));
+	/* Room for every node once: a node is pushed when first seen. One
+	 * stack serves all walks, or it would cost BOMs x nodes. */
+	if (g->stack_cap < g->count) {
+		g->stack_cap = g->cap;
+		g->stack = arena_reserve(c->a->arena,
+					 g->stack_cap * sizeof(*g->stack));
+	}
 	g->walk++;
 	for (size_t k = 0; k < bom->component_count; k++) {
 		size_t n = node_find(g, bom->components[k]);

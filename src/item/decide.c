@@ -30,8 +30,8 @@ static bool is_replay(const struct core *c, const struct entry *e,
 	       in->version <= e->version && !revives(c, e, in);
 }
 
-static void replay(const struct entry *e, const struct incoming *in,
-		   struct outcome *o)
+static void replay(const struct core *c, const struct entry *e,
+		   const struct incoming *in, struct outcome *o)
 {
 	o->status = ITEM_REPLAY;
 	o->has_held = e->has_version;
@@ -39,17 +39,15 @@ static void replay(const struct entry *e, const struct incoming *in,
 	o->held_inactive = e->state == ITEM_INACTIVE;
 	o->conflict = in->has_version && in->version == e->version &&
 		      !same_content(e, in);
-	o->has_internal_id = true;
+	o->has_internal_id = e->rev || !c->a->dry_run;
 	o->internal_id = e->internal_id;
 }
 
-/* A release of a record without a version: has its item been written since?
- * A tombstone alone is no such write. */
+/* A release of a record without a version: has its item's content been
+ * written since? */
 static bool overtaken_record(const struct entry *e, const struct record *r)
 {
-	if (e->rev == r->seen_rev)
-		return false;
-	return e->state == ITEM_ACTIVE || e->rev != r->seen_rev + 1;
+	return e->content_rev != r->seen_rev;
 }
 
 static struct record *open_record(const struct entry *e)
@@ -59,10 +57,16 @@ static struct record *open_record(const struct entry *e)
 }
 
 /* The first fault of a reference, in order of gravity. */
-static enum hold_code ref_fault(const struct core *c, const struct item_ref *r)
+static enum hold_code ref_fault(const struct core *c, const struct incoming *in,
+				const struct item_ref *r)
 {
 	const struct entry *e = core_find(c, r->collection, r->source_id);
 
+	/* What the item is about to replace does not count: nothing is its own
+	 * parent. */
+	if (r->collection == c->a->collection &&
+	    sv_eq(r->source_id, in->source_id))
+		return HOLD_REFERENCE_WRONG_KIND;
 	if (!e || !e->exists)
 		return HOLD_REFERENCE_MISSING;
 	if (e->state != ITEM_ACTIVE)
@@ -107,7 +111,7 @@ static const struct item_ref *worst_ref(const struct core *c,
 
 	*failed_r = 0;
 	for (size_t i = 0; i < in->ref_count; i++) {
-		enum hold_code code = ref_fault(c, &in->refs[i]);
+		enum hold_code code = ref_fault(c, in, &in->refs[i]);
 
 		*failed_r += code != HOLD_NONE;
 		if (code != HOLD_NONE && (!worst || code < o->code)) {
@@ -128,7 +132,7 @@ static void collect_waits(const struct core *c, const struct incoming *in,
 	buf_init(&b, SIZE_MAX / 4);
 	buf_add_byte(&b, '[');
 	for (size_t i = 0; i < in->ref_count; i++)
-		if (ref_fault(c, &in->refs[i]) != HOLD_NONE) {
+		if (ref_fault(c, in, &in->refs[i]) != HOLD_NONE) {
 			add_missing(&b, &in->refs[i]);
 			w->refs[w->count++] = &in->refs[i];
 		}
@@ -213,7 +217,7 @@ static void hold(struct core *c, struct entry *e, const struct incoming *in,
 	r->has_version = in->has_version;
 	r->version = in->version;
 	r->attempts++;
-	r->seen_rev = e->rev + (e->from != NULL);
+	r->seen_rev = e->from ? e->rev + 1 : e->content_rev;
 	r->from = in;
 	r->why = o;
 	r->waits = *w;
@@ -299,14 +303,14 @@ static void decide(struct core *c, const struct incoming *in, struct outcome *o)
 	}
 	e = core_find(c, c->a->collection, in->source_id);
 	if (is_replay(c, e, in)) {
-		replay(e, in, o);
+		replay(c, e, in, o);
 		if (c->a->mode == BATCH_RELEASE && open_record(e))
 			e->record->state = QUARANTINE_SUPERSEDED;
 		return;
 	}
 	if (c->a->mode == BATCH_RELEASE && open_record(e) && !in->has_version &&
 	    overtaken_record(e, e->record)) {
-		replay(e, in, o);
+		replay(c, e, in, o);
 		e->record->state = QUARANTINE_SUPERSEDED;
 		return;
 	}

@@ -8,7 +8,7 @@
 #include "item/validate.h"
 #include "wire/json.h"
 
-enum { ITEMS_FIRST = 64 };
+enum { ITEMS_FIRST = 64, SCRATCH_BYTES = 64 * 1024 };
 
 /* Never more room than the limit lets in. */
 static void grow(struct arena *a, struct decoded *d, size_t *cap, size_t max)
@@ -29,6 +29,28 @@ static bool too_many(const struct conf *c, struct fail *f)
 			"more than %" PRIu64 " items; that is the limit of a "
 			"synchronous batch (bulk_async_threshold)",
 			c->bulk_async_threshold);
+}
+
+/* An item that is too large is not taken, but it has a name: a full-refresh
+ * must not think it absent. Its tape goes when the name is found. */
+static void name_oversized(struct arena *a, enum collection col,
+			   struct sv bytes, const struct json_limits *limits,
+			   struct incoming *in)
+{
+	struct incoming whole = {.index = in->index};
+	struct fail ignored = FAIL_INIT;
+	struct json_tape tape;
+	struct arena scratch;
+
+	arena_init(&scratch, SCRATCH_BYTES);
+	if (json_read(&scratch, bytes, limits, &tape, &ignored)) {
+		validate_item(&scratch, col, &tape, &whole);
+		in->has_source_id = whole.has_source_id;
+		in->source_id = arena_sv(a, whole.source_id);
+		in->has_version = whole.has_version;
+		in->version = whole.version;
+	}
+	arena_release(&scratch);
 }
 
 bool decode_body(struct arena *a, const struct conf *c, enum collection col,
@@ -58,11 +80,15 @@ bool decode_body(struct arena *a, const struct conf *c, enum collection col,
 		in = &d.items[d.count++];
 		in->index = item.index;
 		in->line = item.line;
-		if (item.oversized)
-			validate_oversized(a, item.bytes_count,
-					   c->item_max_bytes, in);
-		else
+		if (!item.oversized) {
 			validate_item(a, col, &item.tape, in);
+			continue;
+		}
+		validate_oversized(a, item.bytes_count, c->item_max_bytes, in);
+		name_oversized(
+			a, col,
+			sv_from(body.p + item.at, (size_t)item.bytes_count),
+			&limits, in);
 	}
 	if (got != JSON_END)
 		return false;

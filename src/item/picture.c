@@ -99,7 +99,16 @@ static void take_id(struct id *id, const struct db_val *v)
 }
 
 /* Columns of STMT_ITEM_PICTURE. */
-enum { I_SOURCE_ID, I_REV, I_VERSION, I_STATE, I_HASH, I_INTERNAL, I_TRAIT };
+enum {
+	I_SOURCE_ID,
+	I_REV,
+	I_VERSION,
+	I_STATE,
+	I_HASH,
+	I_INTERNAL,
+	I_TRAIT,
+	I_CONTENT_REV,
+};
 
 static void take_item(struct core *c, enum collection col,
 		      const struct db_table *t, size_t row)
@@ -113,6 +122,7 @@ static void take_item(struct core *c, enum collection col,
 		bug("a row nobody asked for");
 	e->exists = true;
 	e->rev = (uint32_t)db_cell(t, row, I_REV)->u;
+	e->content_rev = (uint32_t)db_cell(t, row, I_CONTENT_REV)->u;
 	e->has_version = version->kind != DB_NULL;
 	e->version = e->has_version ? version->u : 0;
 	e->state = (enum item_state)db_cell(t, row, I_STATE)->u;
@@ -198,8 +208,8 @@ static const struct record *record_as_loaded(const struct entry *e)
 static struct tally accepted_keys(const struct core *c)
 {
 	const struct shelf *s = &c->shelves[c->a->collection];
-	struct tally t = {.keys = arena_array(c->a->arena, s->count,
-					      sizeof(*t.keys))};
+	struct tally t = {
+		.keys = arena_array(c->a->arena, s->count, sizeof(*t.keys))};
 
 	for (size_t i = 0; i < s->count; i++)
 		if (s->entries[i].from) {
@@ -240,14 +250,24 @@ enum apply_result picture_confirm_records(const struct core *c, struct db *db,
 	return t.rows == k.want ? APPLY_DONE : APPLY_RACED;
 }
 
-static struct tally held_back_keys(const struct core *c)
+/* The item was told about as it is, and its row not written. A refresh says
+ * that what it names is live: another that takes it down meanwhile must not be
+ * missed, or two that name different items would take down all of them. */
+static bool wants_confirming(const struct core *c, const struct entry *e)
+{
+	return (e->record && e->record->from) ||
+	       (c->a->mode == BATCH_REFRESH && e->named && e->exists &&
+		!e->from);
+}
+
+static struct tally unwritten_keys(const struct core *c)
 {
 	const struct shelf *s = &c->shelves[c->a->collection];
-	struct tally t = {.keys = arena_array(c->a->arena, s->count,
-					      sizeof(*t.keys))};
+	struct tally t = {
+		.keys = arena_array(c->a->arena, s->count, sizeof(*t.keys))};
 
 	for (size_t i = 0; i < s->count; i++)
-		if (s->entries[i].record && s->entries[i].record->from) {
+		if (wants_confirming(c, &s->entries[i])) {
 			t.keys[t.count++] = db_text(s->entries[i].source_id);
 			t.want += s->entries[i].exists;
 		}
@@ -266,7 +286,7 @@ static bool same_item(const struct core *c, const struct db_table *t,
 enum apply_result picture_confirm_items(const struct core *c, struct db *db,
 					struct fail *f)
 {
-	struct tally k = held_back_keys(c);
+	struct tally k = unwritten_keys(c);
 	struct db_table t;
 
 	if (!k.count)

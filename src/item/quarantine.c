@@ -59,6 +59,7 @@ static enum apply_result settle(struct release *r, struct fail *f)
 
 	if (o->status == ITEM_QUARANTINED) {
 		fail_set(f, FAIL_STILL_HELD, "%.*s", SV_ARG(o->reason));
+		f->quotes = true;
 		return APPLY_FAIL;
 	}
 	r->state = o->status == ITEM_ACCEPTED ? QUARANTINE_RELEASED

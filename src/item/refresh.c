@@ -17,7 +17,7 @@ static size_t count_named(const struct shelf *s)
 }
 
 /* Columns of STMT_ITEM_ACTIVE. */
-enum { A_SOURCE_ID, A_REV, A_INTERNAL };
+enum { A_SOURCE_ID, A_REV, A_INTERNAL, A_TOUCHED };
 
 static void doom(struct core *c, const struct db_table *t, size_t row)
 {
@@ -25,13 +25,27 @@ static void doom(struct core *c, const struct db_table *t, size_t row)
 	const struct entry *e = core_find(c, c->a->collection, source_id);
 	struct entry *d = &c->doomed[c->doomed_count];
 
-	if (e && e->named)
+	if ((e && e->named) || db_cell(t, row, A_TOUCHED)->u)
 		return;
 	d->source_id = source_id;
 	d->rev = (uint32_t)db_cell(t, row, A_REV)->u;
 	memcpy(d->internal_id.b, db_cell(t, row, A_INTERNAL)->bytes.p,
 	       sizeof(d->internal_id.b));
 	c->doomed_count++;
+}
+
+/* By the database's clock, at the first attempt: what somebody touches while
+ * this refresh loses a race is not tombstoned by it. */
+static bool note_received(struct core *c, struct db *db, struct fail *f)
+{
+	struct db_table t;
+
+	if (c->a->received_ms)
+		return true;
+	if (!db_query(db, STMT_SERVER_NOW, DB_NO_ARGS, c->a->arena, &t, f))
+		return false;
+	c->a->received_ms = db_cell(&t, 0, 0)->u;
+	return true;
 }
 
 static bool guard(const struct core *c, size_t active, struct fail *f)
@@ -50,9 +64,11 @@ bool refresh_plan(struct core *c, struct db *db, struct fail *f)
 	size_t named = count_named(&c->shelves[c->a->collection]);
 	struct db_table t;
 
-	if (!db_query(db,
+	if (!note_received(c, db, f) ||
+	    !db_query(db,
 		      c->a->lock ? STMT_ITEM_ACTIVE_LOCKED : STMT_ITEM_ACTIVE,
-		      DB_ARGS(db_uint(c->a->partner_id),
+		      DB_ARGS(db_uint(c->a->received_ms),
+			      db_uint(c->a->partner_id),
 			      db_uint((uint64_t)c->a->collection),
 			      db_uint(c->a->sync_max + 1)),
 		      c->a->arena, &t, f))

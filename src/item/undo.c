@@ -8,6 +8,8 @@
 enum { B_COLLECTION, B_MODE, B_TOMBSTONED };
 /* Columns of STMT_UNDO_CANDIDATES. */
 enum { U_SOURCE_ID, U_REV, U_INTERNAL };
+/* Columns of STMT_BOM_EDGES_OF. */
+enum { E_BOM, E_SKU, E_COMPONENT };
 
 static struct db_val id_val(const struct id *id)
 {
@@ -58,6 +60,88 @@ static bool find_items(struct core *c, struct db *db, struct id refresh,
 	return true;
 }
 
+static int by_bom(const void *key, const void *in)
+{
+	return sv_cmp(*(const struct sv *)key,
+		      ((const struct incoming *)in)->source_id);
+}
+
+/* The BOMs that are to come back, as if they were sent: SKU and components as
+ * their edges tell. Candidates and edges are both in the order of source ids.
+ */
+static struct incoming *boms_of(struct core *c, const struct db_table *t)
+{
+	struct incoming *boms =
+		arena_array(c->a->arena, c->doomed_count, sizeof(*boms));
+	struct sv *components =
+		arena_array(c->a->arena, t->rows, sizeof(*components));
+
+	for (size_t i = 0; i < c->doomed_count; i++)
+		boms[i].source_id = c->doomed[i].source_id;
+	for (size_t i = 0; i < t->rows; i++) {
+		struct incoming *b =
+			bsearch(&db_cell(t, i, E_BOM)->bytes, boms,
+				c->doomed_count, sizeof(*boms), by_bom);
+
+		if (!b)
+			bug("an edge nobody asked for");
+		components[i] = db_cell(t, i, E_COMPONENT)->bytes;
+		b->sku = db_cell(t, i, E_SKU)->bytes;
+		if (!b->component_count++)
+			b->components = &components[i];
+	}
+	return boms;
+}
+
+/* A BOM accepted since may make a ring with one that would come back: such a
+ * one stays as it is. */
+static bool leave_out_rings(struct core *c, struct db *db, struct fail *f)
+{
+	struct db_val *keys =
+		arena_array(c->a->arena, c->doomed_count, sizeof(*keys));
+	struct incoming *boms;
+	struct db_table t;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->doomed_count; i++)
+		keys[i] = db_text(c->doomed[i].source_id);
+	if (!db_keys_query(db, STMT_BOM_EDGES_OF,
+			   DB_ARGS(db_uint(c->a->partner_id)), keys,
+			   c->doomed_count, c->a->arena, &t, f))
+		return false;
+	boms = boms_of(c, &t);
+	c->a->items = boms;
+	c->a->count = c->doomed_count;
+	if (!cycle_load(c, db, f))
+		return false;
+	for (size_t i = 0; i < c->doomed_count; i++) {
+		if (cycle_closes(c, &boms[i]))
+			continue;
+		cycle_accept(c, &boms[i]);
+		c->doomed[n++] = c->doomed[i];
+	}
+	c->doomed_count = n;
+	c->a->count = 0;
+	return true;
+}
+
+static enum apply_result plan(struct core *c, struct db *db, struct id refresh,
+			      uint64_t *tombstoned_r, struct fail *f)
+{
+	bool boms;
+	enum apply_result r = APPLY_DONE;
+
+	if (!find_refresh(db, c->a, refresh, tombstoned_r, f))
+		return APPLY_FAIL;
+	boms = c->a->collection == COLLECTION_BOMS;
+	if (boms)
+		r = cycle_lock(c, db, f);
+	if (r == APPLY_DONE && (!find_items(c, db, refresh, f) ||
+				(boms && !leave_out_rings(c, db, f))))
+		r = APPLY_FAIL;
+	return r;
+}
+
 enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
 			     struct apply_undone *undone_r, struct fail *f)
 {
@@ -67,10 +151,9 @@ enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
 
 	a->summary = (struct apply_summary){0};
 	a->count = 0;
-	if (!find_refresh(db, a, refresh, &tombstoned, f) ||
-	    !find_items(&c, db, refresh, f))
-		return APPLY_FAIL;
-	r = write_states(&c, db, ITEM_ACTIVE, f);
+	r = plan(&c, db, refresh, &tombstoned, f);
+	if (r == APPLY_DONE)
+		r = write_states(&c, db, ITEM_ACTIVE, f);
 	if (r == APPLY_DONE && !audit_write(&c, db, ITEM_RESTORED, f))
 		r = APPLY_FAIL;
 	undone_r->restored = c.doomed_count;

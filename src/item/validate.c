@@ -215,6 +215,14 @@ static bool is_integer(struct check *c, const struct place *at, uint32_t v,
 	return false;
 }
 
+/* Zero-padded versions are common: 0007 is 7. */
+static struct sv without_zeros(struct sv digits)
+{
+	while (digits.n > 1 && digits.p[0] == '0')
+		digits = sv_tail(digits, 1);
+	return digits;
+}
+
 static bool is_version_text(struct check *c, const struct place *at, uint32_t v,
 			    uint64_t *version_r)
 {
@@ -222,10 +230,9 @@ static bool is_version_text(struct check *c, const struct place *at, uint32_t v,
 
 	if (text.n == 0)
 		reject(c, at, REJECT_EMPTY, "must not be empty");
-	else if (!value_is_digits(text))
-		reject(c, at, REJECT_BAD_FORMAT,
-		       "must be decimal digits without a leading zero");
-	else if (!text_u64(text, 0, ITEM_VERSION_MAX, version_r))
+	else if (!value_is_digits(without_zeros(text)))
+		reject(c, at, REJECT_BAD_FORMAT, "must be decimal digits");
+	else if (!text_u64(without_zeros(text), 0, ITEM_VERSION_MAX, version_r))
 		reject(c, at, REJECT_OUT_OF_RANGE, "must be from 0 to %" PRIu64,
 		       (uint64_t)ITEM_VERSION_MAX);
 	else

@@ -130,6 +130,7 @@ static void add_item(struct core *c, struct sheet *s, const struct entry *e)
 			     e->trait.n ? db_text(e->trait) : db_null(),
 			     db_text(sv_from(e->hash, ITEM_HASH)),
 			     id_val(&e->internal_id), db_text(e->from->payload),
+			     db_uint(e->rev + 1), id_val(&c->a->batch_id),
 			     id_val(&c->a->batch_id), id_val(&c->a->batch_id)));
 }
 
@@ -137,7 +138,7 @@ static enum apply_result swap_items(struct core *c, struct db *db,
 				    struct fail *f)
 {
 	const struct shelf *s = own_shelf(c);
-	struct sheet sheet = sheet_new(c, s->count, 12);
+	struct sheet sheet = sheet_new(c, s->count, 14);
 	uint64_t want = 0;
 
 	for (size_t i = 0; i < s->count; i++) {

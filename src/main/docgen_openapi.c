@@ -16,7 +16,7 @@
 #define VERSION_SCHEMA                                  \
 	"oneOf: [{type: integer, minimum: 0, maximum: " \
 	"9007199254740991}, {type: string, pattern: "   \
-	"'^(0|[1-9][0-9]{0,18})$'}]"
+	"'^[0-9]+$'}]"
 
 /* A YAML scalar in single quotes. */
 static void print_quoted(const char *text)

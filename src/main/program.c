@@ -2,6 +2,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "main/program.h"
 
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/metric.h"
 
@@ -19,5 +22,9 @@ bool program_load(const char *name, const char *path, struct arena *a,
 int program_failed(const char *name, const struct fail *f)
 {
 	fprintf(stderr, "%s: %s\n", name, f->detail);
+	/* supervisord starts what ends at once again at once, a hundred times
+	 * a second; a person at a terminal need not wait. */
+	if (f->code != FAIL_USAGE && !isatty(STDERR_FILENO))
+		clock_sleep_ms(1000);
 	return fail_info(f->code)->exit_status;
 }

@@ -200,10 +200,11 @@ static bool read_segment(struct arena *a, struct sv piece, struct sv *segment_r,
 	if (!segment_r->n)
 		return fail_set(f, FAIL_BAD_PATH,
 				"the path holds an empty segment");
-	if (sv_eq(*segment_r, SV(".")) || sv_eq(*segment_r, SV("..")))
+	/* Others would resolve them; a source_id may be one, encoded. */
+	if (sv_eq(piece, SV(".")) || sv_eq(piece, SV("..")))
 		return fail_set(f, FAIL_BAD_PATH,
 				"the path holds a \"%.*s\" segment",
-				SV_ARG(*segment_r));
+				SV_ARG(piece));
 	return true;
 }
 

@@ -113,6 +113,7 @@ static void set_pointer(struct json_items *s, uint32_t levels)
 			n = s->levels[d].path_n;
 	memcpy(s->failure.pointer, s->path, n);
 	s->failure.pointer[n] = '\0';
+	s->failure.has_pointer = true;
 }
 
 static void found_text(const struct json_items *s, char *out, size_t n)

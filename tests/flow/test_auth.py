@@ -1,5 +1,6 @@
 """Who may come in: every way a credential can be wrong, and that all of them
 look the same from outside."""
+# check: slow
 # SPDX-License-Identifier: Apache-2.0
 import base64
 import hashlib

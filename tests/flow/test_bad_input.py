@@ -222,7 +222,7 @@ class Lines(Case):
                              (b"/a\x01b", 400), (b"/a\x7fb", 400),
                              (b"/%0a", 400), (b"/healthz/", 400),
                              (b"//healthz", 400), (b"/./healthz", 400),
-                             (b"/x/../healthz", 400), (b"/%2e%2e/x", 400),
+                             (b"/x/../healthz", 400), (b"/%2e%2e/x", 404),
                              (b"/..", 400), (b"/healthz%2f", 404),
                              (b"/a/b/c/d/e/f/g/h/i/j", 404), (b"/", 404),
                              (b"/HEALTHZ", 404), (b"/healthz;x=1", 404),

@@ -284,7 +284,7 @@ class Problems(Case):
             wants_problem(self, got, 415, "unsupported-encoding")
 
 
-class Watching(unittest.TestCase):
+class Watching(Case):
     def counters(self, stack):
         """"name{labels}": value."""
         lines = stack.admin("/metrics").body.decode().splitlines()
@@ -319,43 +319,43 @@ class Watching(unittest.TestCase):
             self.assertGreaterEqual(self.counters(stack)[name], after[name])
 
     def test_every_counter_is_documented_and_typed(self):
-        with Stack() as stack:
-            text = stack.admin("/metrics")
-            self.assertEqual(text.headers["Content-Type"],
-                             "text/plain; version=0.0.4")
-            lines = text.body.decode().splitlines()
-            typed = {line.split()[2] for line in lines
-                     if line.startswith("# TYPE ")}
-            for line in lines:
-                if line.startswith("#"):
-                    continue
-                self.assertRegex(
-                    line, r'^waybill_\w+(\{(\w+="[^"]*",?)+\})? [0-9.]+$')
-                base = re.sub(r"_(bucket|sum|count)$", "",
-                              re.split(r"[{ ]", line)[0])
-                self.assertIn(base, typed)
+        stack = self.stack
+        text = stack.admin("/metrics")
+        self.assertEqual(text.headers["Content-Type"],
+                         "text/plain; version=0.0.4")
+        lines = text.body.decode().splitlines()
+        typed = {line.split()[2] for line in lines
+                 if line.startswith("# TYPE ")}
+        for line in lines:
+            if line.startswith("#"):
+                continue
+            self.assertRegex(
+                line, r'^waybill_\w+(\{(\w+="[^"]*",?)+\})? [0-9.]+$')
+            base = re.sub(r"_(bucket|sum|count)$", "",
+                          re.split(r"[{ ]", line)[0])
+            self.assertIn(base, typed)
 
     def test_logs_hold_the_promised_fields(self):
         text = str(uuid.uuid4())
-        with Stack() as stack:
-            got = stack.post(ECHO, {"items": []}, text,
-                             {"traceparent": PARENT})
-            line = log_of(stack, got)
-            self.assertEqual(
-                {k: line[k] for k in ("event", "level", "route", "method",
-                                      "status", "partner", "correlation_id",
-                                      "trace_id", "program")},
-                {"event": "request", "level": "info", "route": "test_echo",
-                 "method": "POST", "status": 200, "partner": "DEMO",
-                 "correlation_id": text, "trace_id": TRACE,
-                 "program": "waybill-fcgi"})
-            self.assertRegex(line["time"],
-                             r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-            self.assertGreater(line["duration_us"], 0)
-            refused = log_of(stack, stack.get(CAPABILITIES, key=False))
-            self.assertEqual((refused["status"], refused["fail"]),
-                             (401, "unauthenticated"))
-            self.assertNotIn("partner", refused)
+        stack = self.stack
+        got = stack.post(ECHO, {"items": []}, text,
+                         {"traceparent": PARENT})
+        line = log_of(stack, got)
+        self.assertEqual(
+            {k: line[k] for k in ("event", "level", "route", "method",
+                                  "status", "partner", "correlation_id",
+                                  "trace_id", "program")},
+            {"event": "request", "level": "info", "route": "test_echo",
+             "method": "POST", "status": 200, "partner": "DEMO",
+             "correlation_id": text, "trace_id": TRACE,
+             "program": "waybill-fcgi"})
+        self.assertRegex(line["time"],
+                         r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertGreater(line["duration_us"], 0)
+        refused = log_of(stack, stack.get(CAPABILITIES, key=False))
+        self.assertEqual((refused["status"], refused["fail"]),
+                         (401, "unauthenticated"))
+        self.assertNotIn("partner", refused)
 
     def test_no_log_holds_a_credential_or_a_payload(self):
         canary = "canary" + uuid.uuid4().hex

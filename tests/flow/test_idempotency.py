@@ -24,17 +24,7 @@ def slug(answer):
 
 
 class KeyTest(unittest.TestCase):
-    env = None
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=4, env=cls.env)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
+    stack = None
 
     def partner(self, *options, **how):
         p = Partner(self.stack, *options, **how)
@@ -48,6 +38,16 @@ class KeyTest(unittest.TestCase):
     def replayed(self, again, first):
         self.same(again, first)
         self.assertEqual(again.headers["Idempotent-Replayed"], "true")
+
+
+def setUpModule():
+    KeyTest.stack = Stack(workers=4)
+    KeyTest.stack.start()
+
+
+def tearDownModule():
+    KeyTest.stack.stop()
+    KeyTest.stack.remove()
 
 
 class Replay(KeyTest):
@@ -272,8 +272,18 @@ class Expiry(KeyTest):
 
 class Running(KeyTest):
     """Every request is held up after its claim, by a fault."""
-    env = {"WAYBILL_TEST_FAULT":
-           f"db.after.reqkey_claim:1:delay={DELAY_MS}"}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(workers=4, env={
+            "WAYBILL_TEST_FAULT":
+                f"db.after.reqkey_claim:1:delay={DELAY_MS}"})
+        cls.stack.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.stop()
+        cls.stack.remove()
 
     def begin(self, p, key):
         """A request that will run for a while, in a thread."""
@@ -391,12 +401,21 @@ class Isolation(KeyTest):
             answer = b.control(path)
             self.assertEqual((answer.status, slug(answer)),
                              (404, "not-found"), path)
-        reads = [f"/requests/{key}"]
-        if a.get(f"/quarantine/{record}").status == 200:
-            reads += [f"/quarantine/{record}", "/master/uoms/EA"]
-        for path in reads:
+        internal = a.held("uoms")["EA"].internal
+        for path in (f"/requests/{key}", f"/quarantine/{record}",
+                     "/master/uoms/EA", "/master/uoms/EA?history=true",
+                     f"/mappings?internal_id={internal}",
+                     "/mappings?collection=uoms&source_id=EA"):
             self.assertEqual(a.get(path).status, 200, path)
             self.assertEqual(b.get(path).status, 404, path)
+        for path in ("/master/uoms", "/quarantine", "/quarantine?missing=EA",
+                     "/master/uoms?state=INACTIVE"):
+            self.assertTrue(a.get(path).json()["items"], path)
+            self.assertEqual(b.get(path).json()["items"], [], path)
+        cursor = a.get("/master/uoms?limit=1").json()["next"]
+        self.assertIn(b.get(f"/master/uoms?after={cursor}").body[:10],
+                      (b'{"items":[', b'{"type":"/'))
+        self.assertNotIn(b"KG", b.get(f"/master/uoms?after={cursor}").body)
         self.assertEqual(checksums(self.stack), before)
         self.assertEqual(a.control(f"/batches/{refresh}/undo-refresh")
                          .json()["restored"], 1)

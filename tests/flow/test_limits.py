@@ -7,8 +7,9 @@ import random
 import time
 import unittest
 
+from items import Partner, bom, sku, uom
 from problem import wants_problem
-from stack import PROGRAMS, Stack, temp_dir, wait_for
+from stack import PROGRAMS, Stack, proc_text, temp_dir, wait_for
 
 CAPABILITIES = "/wms-ingest/v1/capabilities"
 ECHO = "/wms-ingest/v1/test/echo"
@@ -181,6 +182,48 @@ class Settings(unittest.TestCase):
                 self.assertEqual(done.split()[-1], "1", done)
         os.unlink(path)
         os.rmdir(folder)
+
+
+class Memory(unittest.TestCase):
+    """What a batch costs does not grow with the square of what it names."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(workers=2)
+        cls.stack.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.stop()
+        cls.stack.remove()
+
+    def peak_mib(self):
+        return max(int(line.split()[1]) // 1024
+                   for pid in self.stack.worker_pids()
+                   for line in proc_text(pid, "status").splitlines()
+                   if line.startswith("VmHWM"))
+
+    def test_many_boms_of_many_skus(self):
+        count = 20_000
+        partner = Partner(self.stack)
+        partner.post("uoms", [uom("E")])
+        for n in range(0, count, 5000):
+            partner.post("skus", [sku(f"{i:x}", base_uom="E")
+                                  for i in range(n, n + 5000)])
+        got = partner.post("boms", [
+            bom(f"b{i}", of=f"{i:x}", uom="E",
+                parts=[f"{5000 + i * 3 + k:x}" for k in range(3)])
+            for i in range(4999)], dry_run="true")
+        self.assertEqual(got.json()["summary"]["accepted"], 4999, got)
+        self.assertLess(self.peak_mib(), 200)
+
+    def test_a_dry_run_makes_up_no_id(self):
+        partner = Partner(self.stack)
+        got = partner.post("uoms", [uom("A", 1), uom("A", 1)],
+                           dry_run="true").json()["results"]
+        self.assertEqual([r["status"] for r in got], ["ACCEPTED", "REPLAY"])
+        self.assertNotIn("internal_id", got[0])
+        self.assertNotIn("internal_id", got[1])
 
 
 if __name__ == "__main__":

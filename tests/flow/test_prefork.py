@@ -659,6 +659,16 @@ class Shared(Server):
         self.pid = self.process.pid
 
 
+def counters_inode(pid, path):
+    """Of the file of counters that process has mapped."""
+    with open(f"/proc/{pid}/maps") as f:
+        for line in f:
+            word = line.split(None, 5)
+            if len(word) > 5 and word[5].split(" (")[0].strip() == path:
+                return int(word[4])
+    return None
+
+
 class Command(unittest.TestCase):
     def run_it(self, *args, program="waybill-fcgi", **kw):
         env = {k: v for k, v in os.environ.items()
@@ -730,6 +740,21 @@ class Command(unittest.TestCase):
                 self.assertEqual(len(server.children()), want, share)
             finally:
                 server.close()
+
+    def test_parents_that_start_together_share_the_counters(self):
+        folder = tempfile.mkdtemp(prefix="wb-prefork-")
+        self.addCleanup(shutil.rmtree, folder)
+        for n in range(10):
+            path = os.path.join(folder, str(n))
+            servers = [Server(workers=1, metrics_file=path)
+                       for _ in range(6)]
+            try:
+                inodes = [wait_for(lambda: counters_inode(s.pid, path))
+                          for s in servers]
+            finally:
+                for server in servers:
+                    server.close()
+            self.assertEqual(inodes, [os.stat(path).st_ino] * 6)
 
     def test_the_worker_leaves_when_told(self):
         folder = tempfile.mkdtemp(prefix="wb-prefork-")

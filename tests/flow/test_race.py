@@ -66,22 +66,23 @@ def bytes_of(partner, collection, items, key, prefer=None, **params):
 
 
 class RaceTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.stack = Stack(workers=12)
-        cls.stack.start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.stack.stop()
-        cls.stack.remove()
-
+    stack = None
     def retries(self):
         counts = {}
         for line in self.stack.admin("/metrics").body.decode().splitlines():
             if line.startswith("waybill_db_retries_total{"):
                 counts[line.split('"')[1]] = int(float(line.split()[-1]))
         return counts
+
+
+def setUpModule():
+    RaceTest.stack = Stack(workers=12)
+    RaceTest.stack.start()
+
+
+def tearDownModule():
+    RaceTest.stack.stop()
+    RaceTest.stack.remove()
 
 
 class OneKey(RaceTest):
@@ -397,6 +398,24 @@ class Rings(RaceTest):
                          for w in wires)
             self.assertEqual(got, ["ACCEPTED"] * 3 + ["QUARANTINED"],
                              f"round {n}")
+
+
+class Refreshes(RaceTest):
+    def test_two_at_once_never_take_down_what_both_say_is_live(self):
+        """Neither writes what it names: each must see the other's tombstone."""
+        partner = Partner(self.stack)
+        both = [uom("A", 1), uom("B", 1)]
+        wires = [Wire(self.stack) for _ in both]
+        self.addCleanup(lambda: [w.close() for w in wires])
+        for n in range(200 if LONG else 60):
+            partner.refresh("uoms", both)
+            for w, one in zip(wires, both):
+                w.send(bytes_of(partner, "uoms", [one], new_key(),
+                                mode="full-refresh"))
+            for w in wires:
+                self.assertEqual(w.answer()[0], 200)
+            states = [h.state for h in partner.held("uoms").values()]
+            self.assertIn("ACTIVE", states, f"round {n}")
 
 
 if __name__ == "__main__":

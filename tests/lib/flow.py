@@ -46,8 +46,10 @@ class Result(unittest.TestResult):
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err:
+            failed = issubclass(err[0], subtest.failureException)
             self.line(subtest, "FAILED")
-            print((self.failures + self.errors)[-1][1], flush=True)
+            print((self.failures if failed else self.errors)[-1][1],
+                  flush=True)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)

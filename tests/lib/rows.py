@@ -19,6 +19,7 @@ def item_row(source_id, partner=1, collection=SKUS, rev=1, version="NULL",
         f"{partner} {collection} {source_id}".encode()).hexdigest()[:32]
     return (f"({partner},{collection},{quote(source_id)},{rev},{version},"
             f"{state},X'{'00' * 16}',X'{internal}',{quote(payload)},"
+            f"{rev},X'{HEX['second']}',{RECENT},"
             f"X'{HEX['first']}',X'{HEX['second']}',{RECENT},{RECENT})")
 
 
@@ -26,6 +27,7 @@ def insert_items(s, rows):
     for i in range(0, len(rows), 500):
         s.sql("INSERT INTO item (partner_id, collection, source_id, rev, "
               "source_version, state, content_hash, internal_id, payload, "
+              "content_rev, content_batch, content_at, "
               "created_batch, last_batch, created_at, updated_at) VALUES " +
               ",".join(rows[i:i + 500]))
 

@@ -793,6 +793,8 @@ static void parents_see_each_other_through_the_file(void)
 	inflight_leave();
 	end_child(c);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/f.lock", dir);
+	unlink(path);
 	WANT(rmdir(dir) == 0);
 	WANT(!inflight_open("/nowhere/at/all", &f));
 	WANT_FAIL(&f, FAIL_SYSTEM);
