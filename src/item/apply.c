@@ -39,6 +39,7 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 	struct core c = {.a = a};
 
 	a->summary = (struct apply_summary){0};
+	a->needs_job = false;
 	a->outcomes = arena_array(a->arena, a->count, sizeof(*a->outcomes));
 	if (!picture_load(&c, db, f))
 		return APPLY_FAIL;
