@@ -16,8 +16,9 @@ import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "lib"))
-from jobs import (JobService, LOCATIONS, REFRESH, SKUS, UOMS,  # noqa: E402
+from jobs import (JobService, REFRESH, SKUS, UOMS,  # noqa: E402
                   uom)
+from rows import insert_items, item_row  # noqa: E402
 from service import MARIADB  # noqa: E402
 
 CHUNKS, EACH = 10, 3
@@ -225,7 +226,7 @@ class Refresh(Case):
 
     def setUp(self):
         self.s.sql("DELETE FROM item; DELETE FROM item_history; "
-                   "DELETE FROM job; UPDATE lane SET open_jobs = 0, "
+                   "DELETE FROM refresh_name; DELETE FROM job; UPDATE lane SET open_jobs = 0, "
                    "open_refreshes = 0")
 
     def held(self, count, name="r"):
@@ -266,22 +267,22 @@ class Refresh(Case):
         self.assertEqual(self.state("r"), {"1": "300"})
 
     def test_the_second_guard_keeps_tombstones_away(self):
-        """Of 300, 200 are named; these vanish from refresh_name by the time
-        all is applied."""
+        """500 more are there by the time all is applied."""
         self.held(300)
         job = self.s.enqueue([[uom(f"r{i:05}", 2)] for i in range(200)],
                              REFRESH)
         w = self.s.worker(
             WAYBILL_TEST_FAULT="db.after.item_upsert:150:delay=1500")
         self.s.wait(lambda: self.s.job(job)["next_chunk"] >= 149)
-        self.s.sql(f"DELETE FROM refresh_name WHERE job_id = X'{job}'")
-        # What the refresh itself wrote counts as touched: make it older.
-        self.s.sql("UPDATE job SET created_at = NOW(3) + INTERVAL 1 HOUR")
+        insert_items(self.s, [item_row(f"old{i:05}", collection=UOMS)
+                              for i in range(500)])
         self.s.wait(lambda: not self.s.unfinished())
         self.s.end(w)
         got = self.s.job(job)
-        self.assertEqual(got["processed"], 200)
-        self.assertEqual(got["tombstoned"], 0)
+        self.assertEqual([got[k] for k in ("state", "error_slug", "accepted",
+                                           "tombstoned")],
+                         ["FAILED", "refresh-too-destructive", 200, 0])
+        self.assertIn("600 of 800", got["error_detail"])
         self.assertEqual(self.state("r"), {"1": "300"})
 
     def test_what_was_touched_meanwhile_is_not_tombstoned(self):
