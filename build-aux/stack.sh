@@ -11,6 +11,7 @@
 #	stack_stop     stops all of it, also what a killed supervisord left
 #
 # stack_start leaves by `exit 1` after a sentence; its caller cleans up.
+supervisord=
 : "${root:?}" "${var:?}" "${port:?}" "${admin_port:?}" "${workers:?}"
 
 say()
@@ -204,14 +205,20 @@ stack_ctl()
 }
 
 # The pid of our supervisord, if it lives. A pid alone may be somebody else's
-# by now; its command line names our configuration.
+# by now; its command line names our configuration. The pid file comes late in
+# its start, so one without is looked for, too.
 stack_pid()
 {
 	local pid
-	pid=$(cat "$(sockets)/supervisord.pid" 2>/dev/null) || return 1
-	tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" |
-		grep -qxF -- "$var/supervisord.conf" || return 1
-	echo "$pid"
+	for pid in $(cat "$(sockets)/supervisord.pid" 2>/dev/null) '' ; do
+		[ -n "$pid" ] || pid=$(left supervisord | head -n 1)
+		if tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" |
+			grep -qxF -- "$var/supervisord.conf"; then
+			echo "$pid"
+			return 0
+		fi
+	done 2>/dev/null
+	return 1
 }
 
 stack_ready()
@@ -251,15 +258,17 @@ end() # NAME...
 stack_stop()
 {
 	local pid i
-	if pid=$(stack_pid); then
-		kill -TERM "$pid"
+	# One that we began a moment ago may not have its name yet.
+	if pid=$(stack_pid) || pid=$supervisord; [ -n "$pid" ]; then
+		kill -TERM "$pid" 2>/dev/null || :
 		for i in {1..1800}; do
-			stack_pid >/dev/null || break
+			kill -0 "$pid" 2>/dev/null || break
 			sleep 0.1
 		done
 	fi
+	supervisord=
 	end nginx
-	end waybill-fcgi waybill-worker
+	end waybill-fcgi waybill-worker waybill
 	end mariadbd
 	rm -rf "$(sockets)"/{supervisord.pid,ctl.sock,fcgi.sock,db.sock}
 }
@@ -279,7 +288,10 @@ make_database()
 	say "making a database in $var/db"
 	new=$(mktemp -d /tmp/waybill-db.XXXXXX)
 	rm -rf "$var/db/data.new"
-	mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$new" \
+	# Its temporary files are named by pid alone, and /tmp may be shared by
+	# containers whose pids are the same.
+	TMPDIR=$var/db/tmp mariadb-install-db --no-defaults \
+		--user="$(id -un)" --datadir="$new" \
 		--auth-root-authentication-method=normal --skip-test-db \
 		--skip-name-resolve --force --innodb-log-file-size=16M \
 		>"$var/log/mariadb_install.log" 2>&1 </dev/null &&
@@ -288,6 +300,14 @@ make_database()
 	rm -rf "$new"
 	tail -n 20 "$var/log/mariadb_install.log" >&2
 	die "no database could be made in $var/db; the reason is above"
+}
+
+supervisord_alive()
+{
+	! stack_pid >/dev/null || return 0
+	tail -n 5 "$var/log/supervisord_start.log" >&2
+	die "supervisord ended; its words are above," \
+		"and in $var/log/supervisord.log"
 }
 
 database_broken()
@@ -301,13 +321,13 @@ database_broken()
 
 wait_database()
 {
-	local until=$((SECONDS + 120)) look=$((SECONDS + 1))
-	while [ $SECONDS -lt $until ]; do
+	local until=$((SECONDS + 120)) look=$((SECONDS + 1)) deaths=0
+	while [ $SECONDS -lt $until ] && [ $deaths -lt 2 ]; do
 		! sql -e 'DO 1' >/dev/null 2>&1 || return 0
 		if [ $SECONDS -ge $look ]; then
+			supervisord_alive
 			case $(stack_ctl status mariadb) in
-			*RUNNING* | *STARTING* | *BACKOFF*) ;;
-			*) database_broken ;;
+			*BACKOFF* | *EXITED* | *FATAL*) deaths=$((deaths + 1)) ;;
 			esac
 			look=$((SECONDS + 1))
 		fi
@@ -412,16 +432,21 @@ stack_start()
 	! own_database || make_database
 	# Connections need descriptors; take what may be had.
 	ulimit -n "$(ulimit -Hn)" 2>/dev/null || :
-	# A session of its own: Ctrl-C at our terminal is not for it.
-	setsid supervisord -c "$var/supervisord.conf" \
-		>"$var/log/supervisord_start.log" 2>&1 </dev/null 9>&- &
+	# A session of its own: Ctrl-C at our terminal is not for it. In our
+	# folder: that is how left() knows its own.
+	(
+		cd "$var" || exit
+		exec setsid supervisord -c "$var/supervisord.conf" 9>&-
+	) >"$var/log/supervisord_start.log" 2>&1 </dev/null &
+	supervisord=$!
 	if own_database; then
 		wait_database
 		make_accounts
 	fi
 	waybill migrate >"$var/log/migrate.log" 2>&1 || die "the schema could" \
 		"not be migrated: $(tail -n 3 "$var/log/migrate.log")"
-	stack_ctl start fcgi:'*' worker nginx >"$var/log/start.log" 2>&1 || :
+	stack_ctl start fcgi:'*' worker retention nginx \
+		>"$var/log/start.log" 2>&1 || :
 	wait_ready
 	demo_key
 	demo_env

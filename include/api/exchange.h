@@ -39,8 +39,9 @@ struct exchange {
 	void *extend_arg;
 
 	/* identify */
-	struct sv request_id; /* 32 hex digits, this attempt's own */
-	struct sv trace_id;   /* 32 hex digits */
+	struct sv request_id;       /* 32 hex digits, this attempt's own */
+	struct sv trace_id;         /* 32 hex digits */
+	struct sv correlation_text; /* as sent, if well-formed; else none */
 
 	/* find_route */
 	const struct route *route;
@@ -57,7 +58,6 @@ struct exchange {
 
 	/* read_correlation */
 	bool has_correlation;
-	struct sv correlation_text; /* as sent */
 	struct id correlation;
 
 	/* replay, or keyed_run() */

@@ -66,7 +66,8 @@ extern const struct cli_command CMD_MIGRATE, CMD_DOCTOR;
 extern const struct cli_command CMD_PARTNER_ADD, CMD_PARTNER_SET,
 	CMD_PARTNER_LIST, CMD_PARTNER_DISABLE;
 extern const struct cli_command CMD_KEY_CREATE, CMD_KEY_LIST, CMD_KEY_REVOKE;
-extern const struct cli_command CMD_QUARANTINE_LIST, CMD_QUARANTINE_SHOW;
+extern const struct cli_command CMD_QUARANTINE_LIST, CMD_QUARANTINE_SHOW,
+	CMD_QUARANTINE_RELEASE, CMD_QUARANTINE_DISCARD;
 extern const struct cli_command CMD_RETENTION_RUN;
 
 #endif

@@ -1,10 +1,11 @@
 -- The public views of items, batches, quarantine and requests.
 --
--- A column is either for reading (text made from what is stored) or for
--- finding (`source_id`, and the last ones, which end in _key: the stored
--- bytes, so that an index can be used). Joins go along unique keys, and every
--- view can be merged into the query that uses it. A word for a number stands
--- at that number in an ELT list; a unit test compares them with the C names.
+-- Text made from what is stored is for reading; no index finds it. So each
+-- view v_x has a twin v_x_by_key, with the stored bytes of its ids as last
+-- columns, whose names end in _key. source_id is the stored bytes in both.
+-- Joins go along unique keys, and every view can be merged into the query that
+-- uses it. A word for a number stands at that number in an ELT list; a unit
+-- test compares them with the C names.
 -- SPDX-License-Identifier: Apache-2.0
 
 -- The collections as include/item/collection.def has them, in its order.
@@ -42,7 +43,8 @@ CREATE TABLE surface_name (
 
 INSERT INTO surface_name (surface, name) VALUES (1, 'wms-ingest');
 
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_item AS
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
+VIEW v_item_by_key AS
 SELECT
 	p.name AS partner_id,
 	n.area AS area,
@@ -63,7 +65,15 @@ FROM item i
 JOIN partner p ON p.partner_id = i.partner_id
 JOIN collection_name n ON n.collection = i.collection;
 
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_batch AS
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_item AS
+SELECT
+	partner_id, area, collection, source_id, source_text, source_version,
+	state, internal_id, rev, created_batch_id, batch_id, created_at,
+	updated_at, payload
+FROM v_item_by_key;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
+VIEW v_batch_by_key AS
 SELECT
 	CONCAT('bat-', LOWER(HEX(b.batch_id))) AS batch_id,
 	p.name AS partner_id,
@@ -84,7 +94,14 @@ FROM batch b
 JOIN partner p ON p.partner_id = b.partner_id
 LEFT JOIN collection_name n ON n.collection = b.collection;
 
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_batch_item AS
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_batch AS
+SELECT
+	batch_id, partner_id, area, collection, mode, total, accepted, replay,
+	quarantined, rejected, tombstoned, job_id, received_at
+FROM v_batch_by_key;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
+VIEW v_batch_item_by_key AS
 SELECT
 	CONCAT('bat-', LOWER(HEX(t.batch_id))) AS batch_id,
 	p.name AS partner_id,
@@ -110,7 +127,15 @@ JOIN batch b ON b.batch_id = t.batch_id AND b.day = t.day
 JOIN partner p ON p.partner_id = b.partner_id
 LEFT JOIN collection_name n ON n.collection = b.collection;
 
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_quarantine AS
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_batch_item AS
+SELECT
+	batch_id, partner_id, area, collection, position, line, source_id,
+	source_text, source_version, status, change_kind, is_conflict,
+	held_version, rev, detail, received_at
+FROM v_batch_item_by_key;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
+VIEW v_quarantine_by_key AS
 SELECT
 	CONCAT('qua-', LOWER(HEX(q.quarantine_id))) AS quarantine_id,
 	p.name AS partner_id,
@@ -135,8 +160,16 @@ FROM quarantine q
 JOIN partner p ON p.partner_id = q.partner_id
 JOIN collection_name n ON n.collection = q.collection;
 
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_quarantine AS
+SELECT
+	quarantine_id, partner_id, area, collection, source_id, source_text,
+	source_version, state, code, reason, missing, attempts, batch_id,
+	first_seen, last_seen, payload
+FROM v_quarantine_by_key;
+
 -- status is NULL once the answer is dropped, some days after it expired.
-CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_request AS
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
+VIEW v_request_by_key AS
 SELECT
 	p.name AS partner_id,
 	s.name AS surface,
@@ -161,3 +194,9 @@ JOIN partner p ON p.partner_id = k.partner_id
 JOIN surface_name s ON s.surface = k.surface
 LEFT JOIN collection_name n ON n.collection = k.collection
 LEFT JOIN response r ON r.batch_id = k.batch_id;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_request AS
+SELECT
+	partner_id, surface, correlation_id, area, collection, mode, status,
+	batch_id, received_at, expires_at, is_expired
+FROM v_request_by_key;

@@ -205,6 +205,7 @@ JOIN item i ON i.partner_id = e.partner_id AND i.collection = 4
 	AND i.source_id = e.bom AND i.state = 1
 WHERE e.partner_id = ? AND e.sku IN ({list});
 
+-- A partner's edge of no BOM (all names empty) is its graph's lock.
 -- Arguments: partner_id, then BOMs.
 -- name: bom_edge_drop
 -- rows: as many as they had

@@ -20,5 +20,11 @@ LIMIT ?;
 SELECT quarantine_id, partner_id, collection, source_id, source_version,
 	state, code, attempts, first_seen, last_seen, batch_id, reason,
 	missing, payload
-FROM v_quarantine
+FROM v_quarantine_by_key
 WHERE quarantine_key = ?;
+
+-- Whose record it is. Argument: the 16 bytes of a quarantine_id. There is no
+-- index for it: an operator's command may scan.
+-- name: operate_quarantine_partner
+-- rows: one, or none: partner_id
+SELECT partner_id FROM quarantine WHERE quarantine_id = ?;

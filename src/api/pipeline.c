@@ -73,6 +73,33 @@ static struct sv new_request_id(struct arena *a)
 	return arena_sv(a, sv_of(hex));
 }
 
+/* Idempotency-Key may be quoted, as the IETF draft has it. */
+static struct sv unquoted(struct sv s)
+{
+	if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')
+		return sv_from(s.p + 1, s.n - 2);
+	return s;
+}
+
+/* The correlation id is given back with every answer, also with a refusal by
+ * a step before read_correlation(), which alone decides about it. */
+static struct sv correlation_to_return(struct exchange *x)
+{
+	struct fail ignored = FAIL_INIT;
+	struct sv text;
+	struct id id;
+
+	if (!http_header(x->http, SV("x-correlation-id"), &text, &ignored))
+		return SV_NONE;
+	if (!text.p) {
+		if (!http_header(x->http, SV("idempotency-key"), &text,
+				 &ignored))
+			return SV_NONE;
+		text = unquoted(text);
+	}
+	return id_parse_correlation(text, &id) ? text : SV_NONE;
+}
+
 /* Names of this attempt: nginx's request id where it gave one, and the
  * caller's trace. A bad traceparent is not a fault of the request: W3C says
  * to go on as if there were none. */
@@ -90,6 +117,7 @@ static bool identify(struct exchange *x, struct fail *f)
 	if (http_header(x->http, SV("traceparent"), &header, &ignored) &&
 	    header.p && !http_traceparent(header, &x->trace_id))
 		x->trace_id = x->request_id;
+	x->correlation_text = correlation_to_return(x);
 	return true;
 }
 
@@ -167,14 +195,6 @@ static bool read_dry_run(struct exchange *x, struct fail *f)
 	return true;
 }
 
-/* Idempotency-Key may be quoted, as the IETF draft has it. */
-static struct sv unquoted(struct sv s)
-{
-	if (s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"')
-		return sv_from(s.p + 1, s.n - 2);
-	return s;
-}
-
 static bool parse_correlation(struct exchange *x, const char *name,
 			      struct sv text, struct fail *f)
 {
@@ -186,8 +206,6 @@ static bool parse_correlation(struct exchange *x, const char *name,
 	if (x->has_correlation && !id_eq(id, x->correlation))
 		return fail_set(f, FAIL_CORRELATION_AMBIGUOUS,
 				"X-Correlation-Id and Idempotency-Key differ");
-	if (!x->has_correlation)
-		x->correlation_text = text;
 	x->correlation = id;
 	x->has_correlation = true;
 	return true;
@@ -295,7 +313,7 @@ static void log_request(const struct exchange *x, const struct fail *f,
 	log_num(&l, "duration_us", usec);
 	if (x->has_principal)
 		log_str(&l, "partner", sv_of(x->who.partner));
-	if (x->has_correlation)
+	if (x->correlation_text.n)
 		log_str(&l, "correlation_id", x->correlation_text);
 	log_str(&l, "trace_id", x->trace_id);
 	log_str(&l, "request_id", x->request_id);

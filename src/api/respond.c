@@ -103,7 +103,7 @@ static void head(const struct exchange *x, struct buf *b)
 	buf_addf(b, "Content-Type: %s\r\n", a->content_type);
 	buf_addf(b, "Content-Length: %zu\r\n", a->body.n);
 	buf_addf(b, "X-Request-Id: %.*s\r\n", SV_ARG(x->request_id));
-	if (x->has_correlation)
+	if (x->correlation_text.n)
 		buf_addf(b, "X-Correlation-Id: %.*s\r\n",
 			 SV_ARG(x->correlation_text));
 	buf_add_text(b, "Cache-Control: no-store\r\n");

@@ -23,6 +23,15 @@ static void note(const char *path, const char *name)
 	close(fd);
 }
 
+/* A signal must not cut it short: the point is to be late. */
+static void be_late(uint64_t ms)
+{
+	uint64_t until = clock_mono_ms() + ms, now;
+
+	while ((now = clock_mono_ms()) < until)
+		clock_sleep_ms(until - now);
+}
+
 static void act(struct sv action, const char *name)
 {
 	uint64_t ms;
@@ -33,7 +42,7 @@ static void act(struct sv action, const char *name)
 		raise(SIGSTOP);
 	else if (sv_starts(action, SV("delay=")) &&
 		 text_u64(sv_tail(action, 6), 0, 600000, &ms))
-		clock_sleep_ms(ms);
+		be_late(ms);
 	else
 		bug("fault at %s: unknown action", name);
 }

@@ -26,9 +26,13 @@ static enum apply_result write_all(struct core *c, struct db *db,
 	enum apply_result r = write_items(c, db, f);
 
 	if (r == APPLY_DONE)
+		r = picture_confirm_records(c, db, f);
+	if (r == APPLY_DONE)
 		r = write_states(c, db, ITEM_INACTIVE, f);
 	if (r == APPLY_DONE)
 		r = write_quarantine(c, db, f);
+	if (r == APPLY_DONE)
+		r = picture_confirm_items(c, db, f);
 	if (r == APPLY_DONE && !audit_write(c, db, ITEM_TOMBSTONED, f))
 		r = APPLY_FAIL;
 	return r;
@@ -37,9 +41,14 @@ static enum apply_result write_all(struct core *c, struct db *db,
 enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 {
 	struct core c = {.a = a};
+	enum apply_result r = APPLY_DONE;
 
 	a->summary = (struct apply_summary){0};
 	a->needs_job = false;
+	if (a->collection == COLLECTION_BOMS && !a->dry_run)
+		r = cycle_lock(&c, db, f);
+	if (r != APPLY_DONE)
+		return r;
 	a->outcomes = arena_array(a->arena, a->count, sizeof(*a->outcomes));
 	if (!picture_load(&c, db, f))
 		return APPLY_FAIL;

@@ -82,11 +82,22 @@ struct entry *core_find(const struct core *c, enum collection col,
 
 /* picture.c: make the shelves and fill them. */
 MUST_CHECK bool picture_load(struct core *c, struct db *db, struct fail *f);
+/* An item is accepted by one row and held back by another, so that of two
+ * transactions that do one each neither would meet the other. Each writes its
+ * own row first and then looks, locking, whether the other's row is still as
+ * in the picture: records of items just written, items of records just
+ * written. */
+enum apply_result picture_confirm_records(const struct core *c, struct db *db,
+					  struct fail *f);
+enum apply_result picture_confirm_items(const struct core *c, struct db *db,
+					struct fail *f);
 
 /* decide.c: item i, over the picture and what the batch has done so far. */
 void decide_item(struct core *c, size_t i);
 
-/* cycle.c: does accepting this BOM close a ring of BOMs? */
+/* cycle.c: does accepting this BOM close a ring of BOMs? Locked first, so that
+ * the graph stays as it was loaded. */
+enum apply_result cycle_lock(struct core *c, struct db *db, struct fail *f);
 MUST_CHECK bool cycle_load(struct core *c, struct db *db, struct fail *f);
 bool cycle_closes(const struct core *c, const struct incoming *bom);
 void cycle_accept(struct core *c, const struct incoming *bom);

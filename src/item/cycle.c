@@ -103,6 +103,27 @@ static void edge_add(struct cycle *g, struct arena *a, struct sv sku,
 	g->nodes[at].edges = e;
 }
 
+/* Of two BOMs that close a ring together neither would see the other, so that
+ * one transaction at a time changes a partner's graph. What it locks, and
+ * writes so that Galera sees it too, is an edge of no BOM: no source_id is
+ * empty. */
+enum apply_result cycle_lock(struct core *c, struct db *db, struct fail *f)
+{
+	struct db_val partner = db_uint(c->a->partner_id);
+	struct db_val none = db_text(SV(""));
+	const struct db_val row[] = {partner, none, none, none};
+	uint64_t affected;
+
+	if (!db_keys_exec(db, STMT_BOM_EDGE_DROP, DB_ARGS(partner), &none, 1,
+			  &affected, f))
+		return APPLY_FAIL;
+	if (db_rows_exec(db, STMT_BOM_EDGE_ADD, row, 1, ARRAY_LEN(row),
+			 &affected, f))
+		return APPLY_DONE;
+	/* The first two of a partner: nothing was there to be locked. */
+	return db_last_class(db) == DB_DUPLICATE ? APPLY_RACED : APPLY_FAIL;
+}
+
 /* Everything that is reached from node `from` on, one level at a time. */
 static bool load_level(struct core *c, struct db *db, size_t from, size_t to,
 		       struct fail *f)

@@ -179,6 +179,109 @@ static bool load_records(struct core *c, struct db *db, struct fail *f)
 	return true;
 }
 
+/* Rows that are as they were decided on; others end the attempt. */
+struct tally {
+	struct db_val *keys;
+	size_t count, want;
+};
+
+/* What the database had of the item's records when the picture was taken. */
+static const struct record *record_as_loaded(const struct entry *e)
+{
+	const struct record *r = e->record;
+
+	while (r && !r->rev)
+		r = r->older;
+	return r;
+}
+
+static struct tally accepted_keys(const struct core *c)
+{
+	const struct shelf *s = &c->shelves[c->a->collection];
+	struct tally t = {.keys = arena_array(c->a->arena, s->count,
+					      sizeof(*t.keys))};
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->entries[i].from) {
+			t.keys[t.count++] = db_text(s->entries[i].source_id);
+			t.want += record_as_loaded(&s->entries[i]) != NULL;
+		}
+	return t;
+}
+
+static bool same_record(const struct core *c, const struct db_table *t,
+			size_t row)
+{
+	const struct entry *e = core_find(c, c->a->collection,
+					  db_cell(t, row, Q_SOURCE_ID)->bytes);
+	const struct record *r = e ? record_as_loaded(e) : NULL;
+	struct id id;
+
+	take_id(&id, db_cell(t, row, Q_ID));
+	return r && id_eq(r->id, id) && r->rev == db_cell(t, row, Q_REV)->u;
+}
+
+enum apply_result picture_confirm_records(const struct core *c, struct db *db,
+					  struct fail *f)
+{
+	struct tally k = accepted_keys(c);
+	struct db_table t;
+
+	if (!k.count)
+		return APPLY_DONE;
+	if (!db_keys_query(db, STMT_QUARANTINE_PICTURE_LOCKED,
+			   DB_ARGS(db_uint(c->a->partner_id),
+				   db_uint((uint64_t)c->a->collection)),
+			   k.keys, k.count, c->a->arena, &t, f))
+		return APPLY_FAIL;
+	for (size_t i = 0; i < t.rows; i++)
+		if (!same_record(c, &t, i))
+			return APPLY_RACED;
+	return t.rows == k.want ? APPLY_DONE : APPLY_RACED;
+}
+
+static struct tally held_back_keys(const struct core *c)
+{
+	const struct shelf *s = &c->shelves[c->a->collection];
+	struct tally t = {.keys = arena_array(c->a->arena, s->count,
+					      sizeof(*t.keys))};
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->entries[i].record && s->entries[i].record->from) {
+			t.keys[t.count++] = db_text(s->entries[i].source_id);
+			t.want += s->entries[i].exists;
+		}
+	return t;
+}
+
+static bool same_item(const struct core *c, const struct db_table *t,
+		      size_t row)
+{
+	const struct entry *e = core_find(c, c->a->collection,
+					  db_cell(t, row, I_SOURCE_ID)->bytes);
+
+	return e && db_cell(t, row, I_REV)->u == e->rev + (e->from != NULL);
+}
+
+enum apply_result picture_confirm_items(const struct core *c, struct db *db,
+					struct fail *f)
+{
+	struct tally k = held_back_keys(c);
+	struct db_table t;
+
+	if (!k.count)
+		return APPLY_DONE;
+	if (!db_keys_query(db, STMT_ITEM_PICTURE_LOCKED,
+			   DB_ARGS(db_uint(c->a->partner_id),
+				   db_uint((uint64_t)c->a->collection)),
+			   k.keys, k.count, c->a->arena, &t, f))
+		return APPLY_FAIL;
+	for (size_t i = 0; i < t.rows; i++)
+		if (!same_item(c, &t, i))
+			return APPLY_RACED;
+	return t.rows == k.want ? APPLY_DONE : APPLY_RACED;
+}
+
 bool picture_load(struct core *c, struct db *db, struct fail *f)
 {
 	make_shelves(c);

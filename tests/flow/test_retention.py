@@ -174,6 +174,8 @@ class Retention(unittest.TestCase):
             self.s.command("retention", "run", "--every", "1s"),
             env=self.s.env, stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
         first = [json.loads(p.stderr.readline()) for _ in TABLES]
         self.assertEqual([(r["event"], r["table"], r["made"]) for r in first],
                          [("retention", t, 8) for t in TABLES])
@@ -189,6 +191,8 @@ class Retention(unittest.TestCase):
             self.s.command("retention", "run", "--every", "1s"), env=env,
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
         for _ in range(2):
             line = json.loads(p.stderr.readline())
             self.assertEqual((line["event"], line["level"]),

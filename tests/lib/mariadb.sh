@@ -58,7 +58,8 @@ server_pid() {
 # that makes it cannot have a blank in its path.
 make_data() {
 	aside=$(mktemp -d /tmp/waybill-db.XXXXXX)
-	if ! mariadb-install-db --no-defaults --user="$me" \
+	mkdir -p "$dir/tmp"
+	if ! TMPDIR=$dir/tmp mariadb-install-db --no-defaults --user="$me" \
 		--datadir="$aside" --auth-root-authentication-method=normal \
 		--skip-test-db --skip-name-resolve --force \
 		--innodb-log-file-size=16M >"$dir/install.log" 2>&1; then

@@ -7,7 +7,10 @@ test of one program needs. No nginx, no supervisord.
         s.sql("INSERT ...")
         s.get("/wms-ingest/v1/...", key).json()
 
-The programs are those of WAYBILL_TEST_PROGRAMS (or WAYBILL_BIN).
+The programs are those of WAYBILL_TEST_PROGRAMS (or WAYBILL_BIN). With
+WAYBILL_TEST_FLOW_SOCKET the server behind that socket, where root needs no
+password, is used instead, its schema `waybill` being dropped first: for other
+servers, such as MySQL.
 """
 # SPDX-License-Identifier: Apache-2.0
 import json
@@ -25,6 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 PROGRAMS = (os.environ.get("WAYBILL_TEST_PROGRAMS") or
             os.environ.get("WAYBILL_BIN") or
             os.path.join(ROOT, "var", "check", "plain"))
+GIVEN = os.environ.get("WAYBILL_TEST_FLOW_SOCKET")
 MARIADB = os.path.join(ROOT, "tests", "lib", "mariadb.sh")
 
 
@@ -47,9 +51,11 @@ class Service:
 
     def __enter__(self):
         try:
-            self.conf["db_socket"] = subprocess.run(
+            self.conf["db_socket"] = GIVEN or subprocess.run(
                 ["sh", MARIADB, "start", self.db], check=True, text=True,
                 stdout=subprocess.PIPE).stdout.strip()
+            if GIVEN:
+                self.sql("DROP DATABASE IF EXISTS waybill", schema="")
             with open(self.conf_path, "w") as f:
                 f.writelines(f"{k} = {v}\n" for k, v in self.conf.items())
             with open(os.path.join(ROOT, "sql", "accounts.sql")) as f:
@@ -70,7 +76,8 @@ class Service:
         if self.fcgi:
             self.fcgi.send_signal(signal.SIGTERM)
             self.fcgi.wait(30)
-        subprocess.run(["sh", MARIADB, "kill", self.db], check=False)
+        if not GIVEN:
+            subprocess.run(["sh", MARIADB, "kill", self.db], check=False)
         shutil.rmtree(self.dir)
 
     def sql(self, text, user="root", schema="waybill", ok=True):

@@ -306,9 +306,12 @@ class Stack:
                 sock = self.tls().wrap_socket(sock,
                                               server_hostname="localhost")
             with sock:
-                sock.sendall(data)
-                if finish:
-                    sock.shutdown(socket.SHUT_WR)
+                try:
+                    sock.sendall(data)
+                    if finish:  # of the socket: TLS goes on the other way
+                        socket.socket.shutdown(sock, socket.SHUT_WR)
+                except (ConnectionError, ssl.SSLError):
+                    pass  # it may have answered already
                 got = b""
                 try:
                     while not whole(got):
@@ -316,7 +319,7 @@ class Stack:
                         if not more:
                             break
                         got += more
-                except (ConnectionResetError, ssl.SSLEOFError):
+                except (ConnectionError, ssl.SSLError):
                     pass
                 return got
 

@@ -66,8 +66,7 @@ static void migrate(struct world *w)
 	struct fail f = FAIL_INIT;
 	struct db *db;
 
-	if (!db_new(&db, &w->conf, DB_OWNER, &f) ||
-	    !migrate_run(db, NULL, &f))
+	if (!db_new(&db, &w->conf, DB_OWNER, &f) || !migrate_run(db, NULL, &f))
 		bug("%s; %s", f.detail, f.log);
 	db_free(db);
 }
@@ -169,6 +168,7 @@ static enum reqkey_result look(struct world *w, const struct reqkey *key,
 {
 	struct fail f = FAIL_INIT;
 
+	*s = (struct reqkey_stored){0};
 	return reqkey_look(w->db, key, &w->arena, s, &f);
 }
 
@@ -314,47 +314,30 @@ static void a_key_that_is_worked_on_is_busy(void)
 	close_world(&w);
 }
 
-/* The lock wait that a transaction sets for itself. */
-struct patience {
-	struct request *r;
-	unsigned wait_s;
-	uint64_t took_ms;
-};
-
-static enum db_step patient_work(struct db *db, const struct db_attempt *at,
-				 void *arg, struct fail *f)
+static enum db_step impatient_work(struct db *db, const struct db_attempt *at,
+				   void *arg, struct fail *f)
 {
-	struct patience *p = arg;
-	uint64_t began = clock_mono_ms();
-	enum db_step step;
-
-	if (!db_lock_wait(db, p->wait_s, f))
+	if (!db_lock_wait(db, 0, f))
 		return DB_STEP_FAIL;
-	step = request_work(db, at, p->r, f);
-	p->took_ms = clock_mono_ms() - began;
-	return step;
+	return request_work(db, at, arg, f);
 }
 
-static void claim_patiently(void *arg)
+static void claim_twice(void *arg)
 {
+	uint64_t began = clock_mono_ms();
 	struct fail f = FAIL_INIT;
 	struct other *o = arg;
-	struct patience none = {.r = &o->r}, usual = {.r = &o->r};
 
 	WANT(db_txn(o->db,
-		    &(struct db_txn){
-			    .name = "none", .work = patient_work, .arg = &none},
+		    &(struct db_txn){.name = "impatient",
+				     .work = impatient_work,
+				     .arg = &o->r},
 		    &f));
 	WANT_U64(o->r.got, REQKEY_BUSY);
-	WANT(none.took_ms < 500);
-	usual.wait_s = db_lock_wait_default_s(o->db);
-	WANT(db_txn(o->db,
-		    &(struct db_txn){.name = "usual",
-				     .work = patient_work,
-				     .arg = &usual},
-		    &f));
-	WANT_U64(o->r.got, REQKEY_BUSY);
-	WANT(usual.took_ms >= 900);
+	WANT(clock_mono_ms() - began < 500);
+	began = clock_mono_ms();
+	WANT_U64(run(o->db, &o->r), REQKEY_BUSY);
+	WANT(clock_mono_ms() - began >= 900);
 }
 
 static void a_lock_wait_is_of_one_transaction(void)
@@ -368,7 +351,7 @@ static void a_lock_wait_is_of_one_transaction(void)
 	open_world(&w);
 	r = (struct request){.key = new_key(&w),
 			     .status = 200,
-			     .meanwhile = claim_patiently,
+			     .meanwhile = claim_twice,
 			     .arg = &o};
 	o = (struct other){.w = &w, .db = new_db(&w), .r = r};
 	o.r.meanwhile = NULL;
@@ -714,6 +697,18 @@ static void another_key_is_no_reason_to_wait(void)
 	end_child(c);
 }
 
+static void a_child_has_a_slot_of_its_own(void)
+{
+	struct child c;
+
+	open_inflight();
+	WANT_U64(inflight_enter(2, soon(), 4), INFLIGHT_FIRST);
+	c = enter_in_child(1, soon(), 4);
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_WAITING);
+	inflight_leave();
+	end_child(c);
+}
+
 /* F1 */
 static void at_most_half_of_the_workers_wait(void)
 {
@@ -881,6 +876,7 @@ void suite_reqkey(void)
 	ADD(keys_have_names_of_their_own);
 	ADD(who_comes_alone_is_first);
 	ADD(another_key_is_no_reason_to_wait);
+	ADD(a_child_has_a_slot_of_its_own);
 	ADD(at_most_half_of_the_workers_wait);
 	ADD(a_killed_process_counts_no_more);
 	ADD(what_is_over_time_counts_no_more);

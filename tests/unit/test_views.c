@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "db/migration_table.h"
+#include "item/apply.h"
 #include "item/outcome.h"
 
 enum { VIEWS = 3 }; /* the migration's version */
@@ -83,9 +84,16 @@ static const char *quarantine(int i)
 	return quarantine_state_name((enum quarantine_state)i);
 }
 
+static const char *mode(int i)
+{
+	return batch_mode_name((enum batch_mode)i);
+}
+
 static void the_words_are_those_of_the_api(void)
 {
 	want_words("i.state", state, ITEM_INACTIVE);
+	want_words("b.mode", mode, BATCH_UNDO);
+	want_words("k.mode", mode, BATCH_UNDO);
 	want_words("t.status", status, ITEM_RESTORED);
 	want_words("t.change_kind", change, ITEM_UNCHANGED);
 	want_words("q.code", code, HOLD_BOM_CYCLE);
