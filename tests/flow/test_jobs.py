@@ -162,6 +162,7 @@ class Crash(Case):
         for verb in ("kill", "start"):
             subprocess.run(["sh", MARIADB, verb, self.s.db], check=True,
                            stdout=subprocess.DEVNULL)
+            time.sleep(1.5)  # longer than the delay: it finds nobody there
         self.s.wait(lambda: not self.s.unfinished(), 40)
         self.s.end(w)
         self.check_all_once(job, "restart", 60 * EACH)
