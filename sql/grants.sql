@@ -20,6 +20,7 @@ GRANT SELECT, INSERT, DELETE ON quarantine_wait TO {service};
 GRANT SELECT, INSERT, DELETE ON bom_edge TO {service};
 GRANT SELECT, INSERT, UPDATE ON lane TO {service};
 GRANT SELECT, INSERT, UPDATE ON job TO {service};
+GRANT SELECT, INSERT, UPDATE ON job_turn TO {service};
 GRANT SELECT, INSERT, DELETE ON job_chunk TO {service};
 GRANT SELECT, INSERT, UPDATE, DELETE ON refresh_name TO {service};
 

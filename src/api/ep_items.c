@@ -14,6 +14,7 @@
 #include "api/route.h"
 #include "base/metric.h"
 #include "item/decode.h"
+#include "job/queue.h"
 
 enum { ATTEMPT_BLOCK_BYTES = 64 * 1024 };
 
@@ -172,6 +173,10 @@ static enum db_step attempt(struct db *db, const struct db_attempt *at,
 	};
 	enum apply_result result;
 
+	if (p->mode == BATCH_REFRESH &&
+	    !queue_check_refresh(db, a.partner_id, (int)a.collection,
+				 x->dry_run, x->arena, f))
+		return DB_STEP_FAIL;
 	result = apply_run(db, &a, f);
 	p->received_ms = a.received_ms;
 	switch (result) {
