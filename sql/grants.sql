@@ -18,6 +18,11 @@ GRANT SELECT, INSERT ON item_history TO {service};
 GRANT SELECT, INSERT, UPDATE ON quarantine TO {service};
 GRANT SELECT, INSERT, DELETE ON quarantine_wait TO {service};
 GRANT SELECT, INSERT, DELETE ON bom_edge TO {service};
+GRANT SELECT, INSERT, UPDATE ON lane TO {service};
+GRANT SELECT, INSERT, UPDATE ON job TO {service};
+GRANT SELECT, INSERT, UPDATE ON job_turn TO {service};
+GRANT SELECT, INSERT, DELETE ON job_chunk TO {service};
+GRANT SELECT, INSERT, DELETE ON refresh_name TO {service};
 
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};

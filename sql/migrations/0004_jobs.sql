@@ -18,8 +18,11 @@ CREATE TABLE lane (
 -- phase, of a refresh: 1 GUARD, 2 APPLY, 3 TOMBSTONE; else 2.
 -- token: the fencing token of the present owner; every write of a job's work
 -- says it. lease_until NULL: nobody has it. attempt: owners lost since the
--- last checkpoint. resume_after: the last key of TOMBSTONE or release.
--- collection of a release of several: NULL, and then it is in no lane.
+-- last checkpoint. step: counts checkpoints, so that an owner knows after a
+-- COMMIT in doubt whether it was done. resume_after: the last key of TOMBSTONE
+-- or release. open_as: 1 unfinished, in its lane; 2 unfinished, in no lane (a
+-- release, whose collection may be NULL: all); NULL finished. warehouses: the
+-- scope of the credential that sent it, as credential has it.
 CREATE TABLE job (
 	partner_id INT UNSIGNED NOT NULL,
 	job_id BINARY(16) NOT NULL,
@@ -28,12 +31,14 @@ CREATE TABLE job (
 	kind TINYINT UNSIGNED NOT NULL,
 	mode TINYINT UNSIGNED NOT NULL,
 	seq BIGINT UNSIGNED NOT NULL,
+	open_as TINYINT UNSIGNED NULL,
 	state TINYINT UNSIGNED NOT NULL,
 	phase TINYINT UNSIGNED NOT NULL,
 	attempt INT UNSIGNED NOT NULL,
 	token BIGINT UNSIGNED NOT NULL,
 	lease_until DATETIME(6) NULL,
 	not_before DATETIME(6) NULL,
+	step INT UNSIGNED NOT NULL,
 	next_chunk INT UNSIGNED NOT NULL,
 	chunk_count INT UNSIGNED NOT NULL,
 	resume_after VARBINARY(160) NULL,
@@ -52,12 +57,20 @@ CREATE TABLE job (
 	error_detail VARBINARY(512) NULL,
 	filter_missing VARBINARY(128) NULL,
 	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
-	created_at DATETIME(6) NOT NULL,
+	created_at DATETIME(3) NOT NULL,
 	started_at DATETIME(6) NULL,
 	progressed_at DATETIME(6) NULL,
 	finished_at DATETIME(6) NULL,
 	PRIMARY KEY (partner_id, job_id),
-	KEY job_lane (state, partner_id, collection, seq)
+	KEY job_lane (open_as, partner_id, collection, seq)
+) ENGINE = InnoDB;
+
+-- When a worker last took up a job of this partner: who waited longest is
+-- served next.
+CREATE TABLE job_turn (
+	partner_id INT UNSIGNED NOT NULL,
+	served_at DATETIME(6) NOT NULL,
+	PRIMARY KEY (partner_id)
 ) ENGINE = InnoDB;
 
 -- Items of a job, as NDJSON, gzipped. first_index: of its first item. lines:

@@ -433,7 +433,8 @@ static void check_privileges(const struct world *w, const char *service,
 	/* Tables whose rows the service deletes, and no others. */
 	WANT_SQL(w, "0",
 		 PRIVILEGES "privilege_type = 'DELETE' AND table_name NOT IN "
-			    "('quarantine_wait', 'bom_edge')",
+			    "('quarantine_wait', 'bom_edge', 'job_chunk', "
+			    "'refresh_name')",
 		 service);
 	WANT_SQL(w, "0",
 		 PRIVILEGES "NOT (privilege_type = 'SELECT' AND "
