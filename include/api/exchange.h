@@ -8,12 +8,14 @@
 #define WAYBILL_EXCHANGE_H
 
 #include "base/buf.h"
+#include "base/digest.h"
 #include "base/ids.h"
 #include "gate/auth.h"
 #include "item/apply.h"
 #include "wire/fcgi.h"
 
 struct route;
+struct body;
 
 enum { EXCHANGE_SEGMENTS_MAX = 8, EXCHANGE_HEADERS_BYTES = 4096 };
 
@@ -32,7 +34,9 @@ struct exchange {
 	struct fcgi *fcgi;
 	struct arena *arena;
 	struct http_request *http;
-	uint64_t started_us, deadline_ms;
+	uint64_t started_us, deadline_ms;       /* see exchange_extend() */
+	void (*extend)(void *arg, uint64_t ms); /* NULL: nobody watches */
+	void *extend_arg;
 
 	/* identify */
 	struct sv request_id;       /* 32 hex digits, this attempt's own */
@@ -70,8 +74,14 @@ struct exchange {
 
 	/* receive_body, or replay */
 	bool is_ndjson;
-	struct buf received;
-	struct sv body; /* all of it, unpacked */
+	struct body *stream; /* what is left of it: api/body.h */
+	struct buf received; /* what is kept of it */
+	struct sv body;      /* all of it, unpacked; not of ROUTE_BODY_ITEMS */
+
+	/* body_next(), at the end of the body */
+	bool has_fingerprint;
+	uint8_t fingerprint[DIGEST_BYTES];
+	uint64_t body_bytes; /* unpacked */
 
 	/* the handler, or problem_answer() */
 	struct answer answer;
@@ -81,5 +91,8 @@ struct exchange {
 
 /* The value of a query parameter; SV_NONE if it was not sent. */
 struct sv exchange_param(const struct exchange *x, const char *name);
+
+/* The request may take so long from now on, whatever was said before. */
+void exchange_extend(struct exchange *x, uint64_t ms);
 
 #endif

@@ -50,9 +50,11 @@ struct keyed {
 	enum db_step (*work)(struct db *db, const struct db_attempt *at,
 			     struct keyed *k, struct fail *f);
 	void *arg;
+	bool entered; /* keyed_enter() was called */
 
-	/* set by keyed_run(), the same in every attempt */
+	/* set by keyed_run(); the id is the same in every attempt */
 	struct id batch_id;
+	bool in_doubt; /* after false: a run of work() may be committed yet */
 };
 
 /* The handler's part: x->answer is to be sent, or f says why not. */
@@ -61,5 +63,16 @@ MUST_CHECK bool keyed_run(struct keyed *k, struct fail *f);
 /* The pipeline's part, before the body is looked at: if the key has an answer
  * already, it is put into x->answer and x->answered is set. */
 MUST_CHECK bool keyed_replay(struct exchange *x, struct fail *f);
+
+/* Before work that is long and outside the transaction (a job's intake): of
+ * the duplicates on this host one goes on, the others wait their turn as long
+ * as they may, or get FAIL_REQUEST_IN_PROGRESS. After true, unless x->answered
+ * (the one waited for is done): keyed_leave() at the end. */
+MUST_CHECK bool keyed_enter(struct exchange *x, struct fail *f);
+void keyed_leave(void);
+
+/* The headers of a 202, Location and Retry-After, from its body. */
+#define KEYED_JOBS "/wms-ingest/v1/jobs/"
+void keyed_job_headers(struct exchange *x);
 
 #endif

@@ -9,9 +9,15 @@ enum route_listener {
 	ROUTE_PUBLIC = 1,
 	ROUTE_ADMIN = 2,
 	ROUTE_BOTH = ROUTE_PUBLIC | ROUTE_ADMIN,
+	ROUTE_INTERNAL = 4, /* nginx asks, nobody else can */
 };
 
-enum route_body { ROUTE_BODY_NONE, ROUTE_BODY_SYNC, ROUTE_BODY_CONTROL };
+enum route_body {
+	ROUTE_BODY_NONE,
+	ROUTE_BODY_SYNC,
+	ROUTE_BODY_ITEMS,
+	ROUTE_BODY_CONTROL,
+};
 
 /* A handler fills x->answer, or says why it cannot. */
 typedef bool route_handler(struct exchange *x, struct fail *f);
@@ -34,8 +40,8 @@ extern const size_t ROUTE_COUNT;
 /* The row for this path and method on this listener. NULL: none; then
  * *allowed_r holds the methods the path has, 0 if it is unknown. */
 const struct route *route_find(const struct sv *segments, size_t count,
-			       enum http_method method, bool admin,
-			       unsigned *allowed_r);
+			       enum http_method method,
+			       enum route_listener side, unsigned *allowed_r);
 
 #define ROUTE(name, methods, listener, path, scope, body, keyed, params) \
 	route_handler ep_##name;

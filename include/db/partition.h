@@ -23,7 +23,7 @@
 
 #include "db/session.h"
 
-enum { PARTITION_TABLES = 3, PARTITION_DAYS_AHEAD = 7 };
+enum { PARTITION_TABLES = 4, PARTITION_DAYS_AHEAD = 7 };
 
 struct partition_state {
 	const char *table;

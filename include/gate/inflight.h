@@ -48,6 +48,10 @@ enum inflight_result { INFLIGHT_FIRST, INFLIGHT_WAITING, INFLIGHT_CROWDED };
  * happened to it; what is older does not count. */
 enum inflight_result inflight_enter(uint64_t key, uint64_t until_ms,
 				    uint64_t workers);
+/* Of one that is WAITING: nobody works on its key now, and it is the foremost
+ * of those who wait; then it no longer counts as waiting. Rarely two at once
+ * are told so: the database decides in the end. */
+bool inflight_turn(void);
 void inflight_claimed(void);
 void inflight_leave(void);
 

@@ -80,8 +80,11 @@ enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 MUST_CHECK bool reqkey_store(struct db *db, const struct reqkey *key,
 			     int status, struct sv body, struct fail *f);
 
-/* The fingerprint of a request: SHA-256 of method, path, query and unpacked
- * body, each with its length. */
+/* The fingerprint of a request: SHA-256 of method, path and query, each with
+ * its length, and of the unpacked body. A body that comes in pieces is added to
+ * reqkey_digest() with digest_add(). */
+struct digest_state *reqkey_digest(struct sv method, struct sv path,
+				   struct sv query);
 void reqkey_fingerprint(struct sv method, struct sv path, struct sv query,
 			struct sv body, uint8_t sum_r[DIGEST_BYTES]);
 

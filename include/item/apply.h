@@ -59,6 +59,7 @@ struct apply {
 	/* set by apply_run() */
 	struct outcome *outcomes;
 	struct apply_summary summary;
+	bool needs_job; /* after APPLY_FAIL: a full-refresh passes sync_max */
 };
 
 enum apply_result { APPLY_DONE, APPLY_RACED, APPLY_FAIL };

@@ -13,6 +13,7 @@
 struct decoded {
 	struct incoming *items;
 	size_t count;
+	bool too_many; /* after false: that is why */
 };
 
 /* More than conf->bulk_async_threshold items: FAIL_BODY_TOO_LARGE. */

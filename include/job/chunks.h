@@ -1,12 +1,27 @@
 /* Chunks of a job: stored at intake, read back one by one.
  *
- *	chunks_new(&w, db, arena, job_id, refresh)
- *	chunks_add(w, item_bytes, line, source_id)	flushes by itself
- *	chunks_end(w, &count)
+ *	w = chunks_new(db, job_id, refresh);
+ *	while an item comes
+ *		chunks_add(w, &item, f)		flushes by itself
+ *	chunks_end(w, &chunks, &items, f)
+ *	chunks_free(w)
+ *	chunks_drop(db, job_id)			it did not become a job
  *
- * A chunk holds at most CHUNK_ITEMS items or about CHUNK_BYTES, gzipped, and
- * is one short transaction. An item that is over item_max is kept as a mark
- * of its size, so that it is REJECTED alone when its turn comes.
+ * and in the transaction that makes it a job:
+ *
+ *	chunks_check(db, job_id, chunks, f)
+ *
+ * A chunk holds at most CHUNK_ITEMS items and CHUNK_BYTES (or one item that is
+ * larger), gzipped, and is one short transaction. An item that is over
+ * item_max is kept as a mark of its size, so that it is REJECTED alone when
+ * its turn comes.
+ *
+ * Guarantees, cited by tests:
+ *  C1  What is read is what was added: the compacted bytes, index and line of
+ *      every item, in order.
+ *  C2  A chunk is there whole, with the names of its items, or not at all.
+ *  C3  Chunks that a job has are never dropped or swept.
+ *  C4  Memory is bounded by a chunk, whatever is added.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_CHUNKS_H
@@ -21,26 +36,41 @@ enum { CHUNK_ITEMS = 1000, CHUNK_BYTES = 1 << 20 };
 
 struct chunk_writer;
 
+/* refresh: the source_id of every item that has a readable one goes into
+ * refresh_name, whatever else is wrong with the item. */
 struct chunk_writer *chunks_new(struct db *db, struct id job_id, bool refresh);
-/* The compacted bytes of one item; names go to refresh_name if `refresh`. */
-MUST_CHECK bool chunks_add(struct chunk_writer *w,
-			   const struct json_item *item, struct fail *f);
+/* Items come in order, of a body that is JSON or NDJSON throughout. Outside a
+ * transaction. */
+MUST_CHECK bool chunks_add(struct chunk_writer *w, const struct json_item *item,
+			   struct fail *f);
 MUST_CHECK bool chunks_end(struct chunk_writer *w, uint32_t *chunks_r,
 			   uint32_t *items_r, struct fail *f);
-void chunks_free(struct chunk_writer *w);
+void chunks_free(struct chunk_writer *w); /* NULL is nothing */
+
+/* All of them are there; false with FAIL_UNAVAILABLE: somebody swept them. */
+MUST_CHECK bool chunks_check(struct db *db, struct id job_id, uint32_t chunks,
+			     struct fail *f);
 
 /* Undo an intake that failed: deletes what was stored, best effort; what is
  * left is swept after 24 h. */
 void chunks_drop(struct db *db, struct id job_id);
 
+/* Drop what was begun before this time and never became a job. */
+MUST_CHECK bool chunks_sweep(struct db *db, uint64_t before_wall_ms,
+			     uint64_t *intakes_r, struct fail *f);
+
 struct chunk {
 	uint32_t first_index, items;
-	struct sv ndjson;     /* one item a line */
-	const uint64_t *lines; /* their line numbers; NULL: the body was JSON */
-	const uint64_t *oversized; /* bytes of an item left out, by position; 0:
-				      it is there */
+	/* One item a line, line i being the item at position i; an item that
+	 * was left out is an empty line. */
+	struct sv ndjson;
+	const uint64_t *lines; /* line numbers in the body, by position; NULL:
+				  the body was JSON */
+	const uint64_t *oversized; /* bytes of an item left out, by position;
+				      0: it is there */
 };
-/* FAIL_NOT_FOUND: it is not there, which is a fault of the database's. */
+/* Everything is in the arena. FAIL_NOT_FOUND: it is not there, which is a
+ * fault of the database's, as FAIL_INTERNAL is: it cannot be read. */
 MUST_CHECK bool chunk_read(struct db *db, struct id job_id, uint32_t chunk_no,
 			   struct arena *a, struct chunk *chunk_r,
 			   struct fail *f);

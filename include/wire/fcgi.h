@@ -20,8 +20,9 @@
  * repeated one as two entries; content-type is the client's own header where
  * nginx passes it (HTTP_CONTENT_TYPE), else CONTENT_TYPE. Also read, each of
  * them once at most: REQUEST_METHOD, CONTENT_LENGTH, REMOTE_ADDR,
- * WAYBILL_REQUEST_ID, WAYBILL_LISTENER (`admin` is the admin listener, all
- * else public) and WAYBILL_CLIENT_CERT.
+ * WAYBILL_REQUEST_ID, WAYBILL_LISTENER (`admin` is the admin listener,
+ * `internal` what nginx asks for itself, all else public) and
+ * WAYBILL_CLIENT_CERT.
  *
  * libfcgi hands parameters out as C strings: of a value that holds a NUL only
  * what stands before it is seen. nginx lets no NUL through.
@@ -64,6 +65,9 @@ enum fcgi_got fcgi_accept(struct fcgi *c, struct arena *a,
 /* Up to n bytes of the body; 0 at its end, and also where it broke off:
  * compare the sum with content_length. */
 size_t fcgi_read(struct fcgi *c, char *p, size_t n);
+
+/* After a 0: the connection ended before the body did. */
+bool fcgi_broken(const struct fcgi *c);
 
 /* Bytes of the answer, header lines first, as CGI has them ("Status: 200 OK"
  * CRLF ... CRLF body). false: the other side is gone. */

@@ -43,6 +43,7 @@ struct http_request {
 	struct sv path;  /* as sent, still percent-encoded, no query */
 	struct sv query; /* as sent, without '?' */
 	bool admin;      /* came by the loopback listener */
+	bool internal;   /* a question of nginx's own */
 	struct sv remote_addr;
 	struct sv request_id;  /* 32 hex digits, from nginx; may be empty */
 	struct sv client_cert; /* PEM, percent-encoded, or empty */

@@ -62,6 +62,7 @@ CREATE TABLE job (
 	progressed_at DATETIME(6) NULL,
 	finished_at DATETIME(6) NULL,
 	PRIMARY KEY (partner_id, job_id),
+	KEY job_by_id (job_id),
 	KEY job_lane (open_as, partner_id, collection, seq)
 ) ENGINE = InnoDB;
 
@@ -73,9 +74,9 @@ CREATE TABLE job_turn (
 	PRIMARY KEY (partner_id)
 ) ENGINE = InnoDB;
 
--- Items of a job, as NDJSON, gzipped. first_index: of its first item. lines:
--- the items' line numbers, as text, if the body was NDJSON. Chunks are there
--- before their job is; those that never get one are swept after 24 h.
+-- Items of a job, as NDJSON and a trailer, gzipped: see src/job/chunks.c.
+-- first_index: of its first item. Chunks are there before their job is; those
+-- that never get one are swept after 24 h.
 CREATE TABLE job_chunk (
 	job_id BINARY(16) NOT NULL,
 	chunk_no INT UNSIGNED NOT NULL,

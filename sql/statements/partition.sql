@@ -34,6 +34,13 @@ ALTER TABLE batch REORGANIZE PARTITION pmax INTO
 ALTER TABLE batch_item REORGANIZE PARTITION pmax INTO
 	({days} PARTITION pmax VALUES LESS THAN MAXVALUE);
 
+-- name: partition_make_job_chunk
+-- rows: as partition_make_response
+-- protocol: text
+-- day: PARTITION p{day} VALUES LESS THAN ({next}),
+ALTER TABLE job_chunk REORGANIZE PARTITION pmax INTO
+	({days} PARTITION pmax VALUES LESS THAN MAXVALUE);
+
 -- name: partition_stray_response
 -- rows: one if pmax holds any, else none
 SELECT 1 FROM response PARTITION (pmax) LIMIT 1;
@@ -45,3 +52,7 @@ SELECT 1 FROM batch PARTITION (pmax) LIMIT 1;
 -- name: partition_stray_batch_item
 -- rows: one if pmax holds any, else none
 SELECT 1 FROM batch_item PARTITION (pmax) LIMIT 1;
+
+-- name: partition_stray_job_chunk
+-- rows: one if pmax holds any, else none
+SELECT 1 FROM job_chunk PARTITION (pmax) LIMIT 1;

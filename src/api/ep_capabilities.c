@@ -66,9 +66,11 @@ bool ep_capabilities(struct exchange *x, struct fail *f)
 		     "{\"service\":\"waybill\",\"version\":\"" PACKAGE_VERSION
 		     "\",\"api\":\"wms-ingest/v1\",");
 	add_partner(b, x, &found);
-	buf_add_text(b, "\"modes\":[\"upsert\",\"full-refresh\"],\"formats\":["
-			"\"application/json\","
-			"\"application/x-ndjson\"],\"encodings\":[\"gzip\"],");
+	buf_add_text(
+		b,
+		"\"modes\":[\"upsert\",\"bulk\",\"full-refresh\"],\"formats\":["
+		"\"application/json\","
+		"\"application/x-ndjson\"],\"encodings\":[\"gzip\"],");
 	add_limits(b, x->conf);
 	buf_add_text(b, "\"collections\":");
 	describe_collections(b);

@@ -1,8 +1,16 @@
-/* POST /wms-ingest/v1/{area}/{collection}: upsert and full-refresh. */
+/* POST /wms-ingest/v1/{area}/{collection}: upsert, full-refresh, bulk.
+ *
+ * A body that is small enough is worked on at once, in one transaction. Bulk,
+ * and what turns out to be too much for that (bytes, items, or what a
+ * full-refresh would have to look at), is taken in as a job.
+ */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "api/intake.h"
 #include "api/keyed.h"
+#include "api/param.h"
+#include "api/receive.h"
 #include "api/route.h"
 #include "base/metric.h"
 #include "item/decode.h"
@@ -17,6 +25,7 @@ struct post {
 	bool confirm, confirm_empty;
 	struct decoded decoded;
 	struct apply_summary summary;
+	bool needs_job; /* found out by the work */
 };
 
 struct word {
@@ -60,6 +69,7 @@ static bool read_flag(const struct exchange *x, const char *param, bool *on_r,
 static bool read_post(struct exchange *x, struct post *p, struct fail *f)
 {
 	static const struct word MODES[] = {{"upsert", BATCH_UPSERT},
+					    {"bulk", BATCH_BULK},
 					    {"full-refresh", BATCH_REFRESH}};
 	static const struct word CARRIES[] = {{"all", CARRY_ALL},
 					      {"failures", CARRY_FAILURES},
@@ -73,6 +83,9 @@ static bool read_post(struct exchange *x, struct post *p, struct fail *f)
 	    !read_flag(x, "confirm", &p->confirm, f) ||
 	    !read_flag(x, "confirm_empty", &p->confirm_empty, f))
 		return false;
+	if (mode == BATCH_BULK && dry_run)
+		return fail_set(f, FAIL_BAD_PARAMETER,
+				"dry_run is for upsert and full-refresh");
 	p->mode = (enum batch_mode)mode;
 	p->carry = (enum carry)carry;
 	return true;
@@ -161,6 +174,7 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 	case APPLY_RACED:
 		return DB_STEP_AGAIN;
 	case APPLY_FAIL:
+		p->needs_job = a.needs_job;
 		return DB_STEP_FAIL;
 	}
 	bug("apply_run");
@@ -181,25 +195,61 @@ static void count_items(struct exchange *x, const struct post *p)
 	metric_add(METRIC_ITEMS, s->tombstoned, "tombstoned");
 }
 
-bool ep_items_post(struct exchange *x, struct fail *f)
+static bool run_job(struct exchange *x, const struct post *p, struct fail *f)
 {
-	struct post p = {0};
-	struct keyed k = {.x = x, .work = work, .arg = &p};
+	*f = FAIL_INIT;
+	return intake_run(x,
+			  &(struct intake){.collection = p->collection,
+					   .mode = p->mode,
+					   .confirm = p->confirm,
+					   .confirm_empty = p->confirm_empty},
+			  f);
+}
 
-	if (!collection_find(x->segments[2], x->segments[3], &p.collection))
-		return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
-	if (!read_post(x, &p, f) ||
-	    !decode_body(x->arena, x->conf, p.collection, x->body, x->is_ndjson,
-			 &p.decoded, f))
-		return false;
-	if (p.mode == BATCH_REFRESH && !p.decoded.count && !p.confirm_empty)
+static bool run_now(struct exchange *x, struct post *p, struct fail *f)
+{
+	struct keyed k = {.x = x,
+			  .mode = p->mode,
+			  .collection = (int)p->collection,
+			  .work = work,
+			  .arg = p};
+
+	if (p->mode == BATCH_REFRESH && !p->decoded.count && !p->confirm_empty)
 		return fail_set(f, FAIL_REFRESH_EMPTY,
 				"the whole collection would become INACTIVE; "
 				"send confirm_empty=true if that is meant");
-	k.mode = p.mode;
-	k.collection = (int)p.collection;
 	if (!keyed_run(&k, f))
 		return false;
-	count_items(x, &p);
+	count_items(x, p);
 	return true;
+}
+
+static bool too_large(const struct exchange *x, struct fail *f)
+{
+	return fail_set(f, FAIL_BODY_TOO_LARGE,
+			"the body is larger than %" PRIu64
+			" bytes; that is the limit of a dry run",
+			x->conf->sync_body_max_bytes);
+}
+
+bool ep_items_post(struct exchange *x, struct fail *f)
+{
+	struct post p = {.collection = param_path_collection(x)};
+	bool whole;
+
+	if (!read_post(x, &p, f))
+		return false;
+	if (p.mode == BATCH_BULK)
+		return run_job(x, &p, f);
+	if (!receive_more(x, x->conf->sync_body_max_bytes, &whole, f))
+		return false;
+	if (!whole)
+		return x->dry_run ? too_large(x, f) : run_job(x, &p, f);
+	if (decode_body(x->arena, x->conf, p.collection, buf_sv(&x->received),
+			x->is_ndjson, &p.decoded, f) &&
+	    run_now(x, &p, f))
+		return true;
+	if ((p.decoded.too_many || p.needs_job) && !x->dry_run)
+		return run_job(x, &p, f);
+	return false;
 }

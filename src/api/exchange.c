@@ -2,10 +2,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/exchange.h"
 
+#include "base/clock.h"
+
 struct sv exchange_param(const struct exchange *x, const char *name)
 {
 	for (size_t i = 0; i < x->param_count; i++)
 		if (sv_eq(x->params[i].name, sv_of(name)))
 			return x->params[i].value;
 	return SV_NONE;
+}
+
+void exchange_extend(struct exchange *x, uint64_t ms)
+{
+	x->deadline_ms = clock_mono_ms() + ms;
+	if (x->extend)
+		x->extend(x->extend_arg, ms);
 }

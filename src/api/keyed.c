@@ -9,12 +9,14 @@
 #include "base/metric.h"
 #include "gate/inflight.h"
 #include "gate/reqkey.h"
+#include "wire/json.h"
 
 enum {
 	/* Kept free before the deadline for the work after a wait. */
 	RESERVE_MS = 2000,
 	IO_RESERVE_MS = 1000, /* an answer of the server comes in time */
 	SURPRISES_MAX = 3,
+	TURN_MS = 20, /* how often one who waits looks */
 };
 
 /* How the transaction ended, if it did not fail. */
@@ -34,12 +36,6 @@ static struct reqkey key_of(const struct exchange *x)
 			       .correlation = x->correlation,
 			       .collection = -1,
 			       .retention_ms = x->conf->retention_ms};
-}
-
-static void fingerprint(const struct exchange *x, uint8_t sum[DIGEST_BYTES])
-{
-	reqkey_fingerprint(x->http->method_text, x->http->path, x->http->query,
-			   x->body, sum);
 }
 
 /* A kept answer is for those who could have asked for it. Scopes are what a
@@ -75,13 +71,32 @@ static void empty_answer(struct exchange *x)
 	buf_reset(&x->answer.body);
 }
 
-/* Status and body as they were. Headers that say more than these two (a job's
- * Location) are to be made anew from `stored` here. */
+void keyed_job_headers(struct exchange *x)
+{
+	struct json_limits limits = {.depth_max = 4, .names_max = 16};
+	struct fail ignored = FAIL_INIT;
+	struct json_tape tape;
+	uint32_t url;
+
+	if (!json_read(x->arena, buf_sv(&x->answer.body), &limits, &tape,
+		       &ignored))
+		return;
+	url = json_find(&tape, 0, SV("status_url"));
+	if (!url || json_kind(&tape, url) != JSON_STRING)
+		return;
+	respond_header(&x->answer, "Location", json_text(x->arena, &tape, url));
+	respond_header(&x->answer, "Retry-After", SV("1"));
+}
+
+/* Status and body as they were. Headers that say more than these two are made
+ * anew from them. */
 static void give_stored(struct exchange *x, const struct reqkey_stored *stored)
 {
 	empty_answer(x);
 	x->answer.status = stored->status;
 	buf_add(&x->answer.body, stored->body);
+	if (stored->status == 202)
+		keyed_job_headers(x);
 	x->answered = true;
 }
 
@@ -100,17 +115,15 @@ static void give_replay(struct exchange *x, const struct reqkey_stored *stored)
 	metric_add(METRIC_REPLAYS, 1);
 }
 
-/* `readable`: x->body is what was sent; else it counts as another one. */
+/* A body that could not be read to its end counts as another one. */
 static bool replay(struct exchange *x, const struct reqkey_stored *stored,
-		   bool readable, struct fail *f)
+		   struct fail *f)
 {
-	uint8_t sum[DIGEST_BYTES];
-
 	if (!may_have(x, stored, f))
 		return false;
-	fingerprint(x, sum);
-	x->mismatch =
-		!readable || memcmp(sum, stored->fingerprint, sizeof(sum)) != 0;
+	x->mismatch = !x->has_fingerprint ||
+		      memcmp(x->fingerprint, stored->fingerprint,
+			     sizeof(x->fingerprint)) != 0;
 	if (x->mismatch)
 		metric_add(METRIC_CORRELATION_MISMATCHES, 1);
 	if (x->mismatch && x->who.is_strict)
@@ -121,9 +134,18 @@ static bool replay(struct exchange *x, const struct reqkey_stored *stored,
 	return true;
 }
 
-bool keyed_replay(struct exchange *x, struct fail *f)
+static bool read_and_replay(struct exchange *x,
+			    const struct reqkey_stored *stored, struct fail *f)
 {
 	struct fail ignored = FAIL_INIT;
+
+	if (!receive_anything(x, &ignored))
+		x->has_fingerprint = false;
+	return replay(x, stored, f);
+}
+
+bool keyed_replay(struct exchange *x, struct fail *f)
+{
 	struct reqkey_stored stored;
 	struct reqkey key = key_of(x);
 
@@ -131,7 +153,7 @@ bool keyed_replay(struct exchange *x, struct fail *f)
 	case REQKEY_FREE:
 		return true;
 	case REQKEY_DONE:
-		return replay(x, &stored, receive_anything(x, &ignored), f);
+		return read_and_replay(x, &stored, f);
 	case REQKEY_FAIL:
 		return false;
 	case REQKEY_OURS:
@@ -169,6 +191,7 @@ static enum db_step run_work(struct db *db, const struct db_attempt *at,
 	struct run *r = arg;
 
 	empty_answer(r->k->x);
+	r->k->in_doubt = at->maybe_committed;
 	if (!db_lock_wait(db, r->wait_s, f))
 		return DB_STEP_FAIL;
 	switch (reqkey_claim(db, &r->key, f)) {
@@ -254,7 +277,7 @@ static bool answer_of_other(struct run *r, bool *again_r, struct fail *f)
 		return true;
 	case REQKEY_DONE:
 		if (!id_eq(stored.batch_id, r->key.batch_id))
-			return replay(x, &stored, true, f);
+			return replay(x, &stored, f);
 		give_stored(x, &stored);
 		return true;
 	case REQKEY_FAIL:
@@ -295,15 +318,18 @@ static bool run_all(struct run *r, struct fail *f)
 
 /* MySQL cannot wait for no time at all, so that who wants that is refused by
  * what this host knows, and waits a second for another host. */
-static bool enter(const struct exchange *x, struct fail *f)
+static bool enter(const struct exchange *x, uint64_t until_ms, bool *waiting_r,
+		  struct fail *f)
 {
 	uint64_t key = inflight_key(x->who.partner_id, REQKEY_WMS_INGEST,
 				    x->correlation);
 
-	switch (inflight_enter(key, x->deadline_ms, x->conf->workers)) {
+	switch (inflight_enter(key, until_ms, x->conf->workers)) {
 	case INFLIGHT_FIRST:
+		*waiting_r = false;
 		return true;
 	case INFLIGHT_WAITING:
+		*waiting_r = true;
 		if (x->prefer_wait_ms)
 			return true;
 		inflight_leave();
@@ -312,6 +338,53 @@ static bool enter(const struct exchange *x, struct fail *f)
 		return busy("crowded", f);
 	}
 	bug("inflight_enter");
+}
+
+/* Whoever waited may find the answer of the one it waited for. */
+static bool after_wait(struct exchange *x, struct fail *f)
+{
+	struct reqkey key = key_of(x);
+	struct reqkey_stored stored;
+
+	switch (reqkey_look(x->db, &key, x->arena, &stored, f)) {
+	case REQKEY_FREE:
+		return true;
+	case REQKEY_DONE:
+		inflight_leave();
+		return read_and_replay(x, &stored, f);
+	case REQKEY_FAIL:
+		inflight_leave();
+		return false;
+	case REQKEY_OURS:
+	case REQKEY_BUSY:
+		break;
+	}
+	bug("a look that claims");
+}
+
+bool keyed_enter(struct exchange *x, struct fail *f)
+{
+	uint64_t end_ms = patience_end_ms(x);
+	bool waiting;
+
+	if (!enter(x, clock_mono_ms() + x->conf->intake_deadline_ms, &waiting,
+		   f))
+		return false;
+	if (!waiting)
+		return true;
+	while (!inflight_turn()) {
+		if (clock_mono_ms() >= end_ms) {
+			inflight_leave();
+			return busy("waited", f);
+		}
+		clock_sleep_ms(TURN_MS);
+	}
+	return after_wait(x, f);
+}
+
+void keyed_leave(void)
+{
+	inflight_leave();
 }
 
 static enum db_step dry_work(struct db *db, const struct db_attempt *at,
@@ -335,23 +408,35 @@ static bool run_dry(struct keyed *k, struct fail *f)
 		      f);
 }
 
+static bool run_entered(struct run *r, struct fail *f)
+{
+	struct exchange *x = r->k->x;
+	bool waiting, ok;
+
+	if (r->k->entered)
+		return run_all(r, f);
+	if (!enter(x, x->deadline_ms, &waiting, f))
+		return false;
+	ok = run_all(r, f);
+	inflight_leave();
+	return ok;
+}
+
 bool keyed_run(struct keyed *k, struct fail *f)
 {
 	struct exchange *x = k->x;
 	struct run r = {.k = k, .key = key_of(x)};
-	bool ok;
 
 	k->batch_id = (struct id){0};
+	k->in_doubt = false;
 	if (x->dry_run)
 		return run_dry(k, f);
+	if (!x->has_fingerprint)
+		bug("%s: the body was not read to its end", x->route->name);
 	k->batch_id = id_new(db_wall_ms(x->db));
 	r.key.batch_id = k->batch_id;
 	r.key.collection = k->collection;
 	r.key.mode = k->mode;
-	fingerprint(x, r.key.fingerprint);
-	if (!enter(x, f))
-		return false;
-	ok = run_all(&r, f);
-	inflight_leave();
-	return ok;
+	memcpy(r.key.fingerprint, x->fingerprint, sizeof(r.key.fingerprint));
+	return run_entered(&r, f);
 }

@@ -12,6 +12,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/pipeline.h"
 
+#include "api/body.h"
 #include "api/keyed.h"
 #include "api/receive.h"
 #include "api/respond.h"
@@ -28,6 +29,8 @@ struct service {
 	const struct conf *conf;
 	struct db *db;
 	struct auth *auth;
+	void (*extend)(void *arg, uint64_t ms);
+	void *extend_arg;
 };
 
 bool service_new(struct service **s_r, const struct conf *c, struct fail *f)
@@ -53,6 +56,13 @@ void service_free(struct service *s)
 	if (s->db)
 		db_free(s->db);
 	free(s);
+}
+
+void service_on_extend(struct service *s,
+		       void (*extend)(void *arg, uint64_t ms), void *arg)
+{
+	s->extend = extend;
+	s->extend_arg = arg;
 }
 
 static struct sv new_request_id(struct arena *a)
@@ -111,13 +121,20 @@ static bool identify(struct exchange *x, struct fail *f)
 	return true;
 }
 
+static enum route_listener listener(const struct http_request *r)
+{
+	if (r->internal)
+		return ROUTE_INTERNAL;
+	return r->admin ? ROUTE_ADMIN : ROUTE_PUBLIC;
+}
+
 static bool find_route(struct exchange *x, struct fail *f)
 {
 	if (!http_path(x->arena, x->http->path, EXCHANGE_SEGMENTS_MAX,
 		       x->segments, &x->segment_count, f))
 		return false;
 	x->route = route_find(x->segments, x->segment_count, x->http->method,
-			      x->http->admin, &x->allowed);
+			      listener(x->http), &x->allowed);
 	if (x->route)
 		return true;
 	if (x->allowed)
@@ -332,6 +349,8 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 			     .fcgi = c,
 			     .arena = a,
 			     .http = r,
+			     .extend = s->extend,
+			     .extend_arg = s->extend_arg,
 			     .started_us = clock_mono_us()};
 	uint64_t usec;
 	bool sent;
@@ -347,6 +366,7 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 	usec = clock_mono_us() - x.started_us;
 	count(&x, usec);
 	log_request(&x, f, usec, sent);
+	body_close(&x);
 	buf_release(&x.received);
 	respond_release(&x.answer);
 }

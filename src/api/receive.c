@@ -1,24 +1,12 @@
-/* Receiving a body: what the route allows, whole, unpacked, bounded.
- *
- * Nothing is read before the headers are found right, and never more than
- * the limit: nginx holds the body, so leaving it unread harms nobody.
- */
+/* Receiving a body: what the route allows, whole or opened for reading. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/receive.h"
 
-#include <inttypes.h>
-
+#include "api/body.h"
 #include "api/route.h"
-#include "wire/inflate.h"
 #include "wire/json.h"
 
-enum { PIECE = 64 * 1024, CONTROL_BYTES_MAX = 1024 };
-
-static bool too_large(uint64_t limit, struct fail *f)
-{
-	return fail_set(f, FAIL_BODY_TOO_LARGE,
-			"the body is larger than %" PRIu64 " bytes", limit);
-}
+enum { CONTROL_BYTES_MAX = 1024 };
 
 static bool check_type(struct exchange *x, struct fail *f)
 {
@@ -35,102 +23,25 @@ static bool check_type(struct exchange *x, struct fail *f)
 			"application/x-ndjson");
 }
 
-static bool check_encoding(struct exchange *x, bool *gzip_r, struct fail *f)
+bool receive_more(struct exchange *x, uint64_t max, bool *whole_r,
+		  struct fail *f)
 {
-	struct sv header;
+	enum body_got got = BODY_PIECE;
+	struct sv piece;
 
-	if (!http_header(x->http, SV("content-encoding"), &header, f))
-		return false;
-	*gzip_r = sv_eq_nocase(header, SV("gzip"));
-	if (*gzip_r || header.n == 0 || sv_eq_nocase(header, SV("identity")))
-		return true;
-	return fail_set(f, FAIL_ENCODING,
-			"Content-Encoding must be gzip, or absent");
+	while (x->received.n <= max && got == BODY_PIECE)
+		if ((got = body_next(x, &piece, f)) == BODY_PIECE)
+			buf_add(&x->received, piece);
+	*whole_r = got == BODY_END;
+	return got != BODY_FAIL;
 }
 
-/* One piece into p; 0 at the end. A body that broke off is told from one
- * that ended by the length it promised. */
-static bool read_piece(struct exchange *x, char *p, size_t n, uint64_t *sum,
-		       size_t *got_r, struct fail *f)
+static bool receive_all(struct exchange *x, uint64_t limit, struct fail *f)
 {
-	*got_r = fcgi_read(x->fcgi, p, n);
-	*sum += *got_r;
-	if (*got_r == 0 && x->http->has_length &&
-	    *sum != x->http->content_length)
-		return fail_set(f, FAIL_BODY_CUT,
-				"%" PRIu64 " of %" PRIu64 " bytes came", *sum,
-				x->http->content_length);
-	return true;
-}
+	bool whole;
 
-static bool read_plain(struct exchange *x, uint64_t limit, struct fail *f)
-{
-	char piece[PIECE];
-	uint64_t sum = 0;
-	size_t got;
-
-	do {
-		if (!read_piece(x, piece, sizeof(piece), &sum, &got, f))
-			return false;
-		buf_add(&x->received, sv_from(piece, got));
-	} while (got && buf_ok(&x->received));
-	return buf_ok(&x->received) || too_large(limit, f);
-}
-
-static enum inflate_got unpack_piece(struct exchange *x, struct inflate *z,
-				     struct fail *f)
-{
-	enum inflate_got got;
-	char out[PIECE];
-	size_t n;
-
-	while ((got = inflate_next(z, out, sizeof(out), &n, f)) == INFLATE_SOME)
-		buf_add(&x->received, sv_from(out, n));
-	return got;
-}
-
-static bool unpack(struct exchange *x, struct inflate *z, struct fail *f)
-{
-	enum inflate_got state;
-	char piece[PIECE];
-	uint64_t sum = 0;
-	size_t got;
-
-	do {
-		if (!read_piece(x, piece, sizeof(piece), &sum, &got, f))
-			return false;
-		inflate_feed(z, sv_from(piece, got), got == 0);
-		state = unpack_piece(x, z, f);
-	} while (state == INFLATE_MORE);
-	return state == INFLATE_END;
-}
-
-static bool read_gzip(struct exchange *x, uint64_t limit, struct fail *f)
-{
-	struct inflate *z = inflate_new(&(struct inflate_limits){
-		.unpacked_max = limit,
-		.ratio_max = x->conf->gzip_ratio_max,
-		.ratio_floor = x->conf->gzip_bomb_floor_bytes,
-		.packed_bytes =
-			x->http->has_length ? x->http->content_length : 0,
-	});
-	bool ok = unpack(x, z, f);
-
-	inflate_free(z);
-	return ok;
-}
-
-static bool receive_sync(struct exchange *x, struct fail *f)
-{
-	uint64_t limit = x->conf->sync_body_max_bytes;
-	bool gzip;
-
-	if (!check_encoding(x, &gzip, f))
-		return false;
-	if (x->http->has_length && x->http->content_length > limit)
-		return too_large(limit, f);
 	buf_init(&x->received, limit);
-	if (!(gzip ? read_gzip(x, limit, f) : read_plain(x, limit, f)))
+	if (!body_open(x, limit, f) || !receive_more(x, limit, &whole, f))
 		return false;
 	x->body = buf_sv(&x->received);
 	return true;
@@ -149,10 +60,8 @@ static bool is_empty_object(struct exchange *x)
 /* Everything a control request says is in its path. */
 static bool receive_control(struct exchange *x, struct fail *f)
 {
-	buf_init(&x->received, CONTROL_BYTES_MAX);
-	if (!read_plain(x, CONTROL_BYTES_MAX, f))
+	if (!receive_all(x, CONTROL_BYTES_MAX, f))
 		return false;
-	x->body = buf_sv(&x->received);
 	if (!x->body.n || is_empty_object(x))
 		return true;
 	return fail_set(f, FAIL_BODY_NOT_ALLOWED,
@@ -170,13 +79,24 @@ static bool refuse_body(struct exchange *x, struct fail *f)
 	return fail_set(f, FAIL_BODY_NOT_ALLOWED, "this route takes no body");
 }
 
+/* The handler reads it. */
+static bool open_items(struct exchange *x, struct fail *f)
+{
+	buf_init(&x->received, SIZE_MAX);
+	return check_type(x, f) &&
+	       body_open(x, x->conf->bulk_body_max_bytes, f);
+}
+
 bool receive_body(struct exchange *x, struct fail *f)
 {
 	switch (x->route->body) {
 	case ROUTE_BODY_NONE:
 		return refuse_body(x, f);
 	case ROUTE_BODY_SYNC:
-		return check_type(x, f) && receive_sync(x, f);
+		return check_type(x, f) &&
+		       receive_all(x, x->conf->sync_body_max_bytes, f);
+	case ROUTE_BODY_ITEMS:
+		return open_items(x, f);
 	case ROUTE_BODY_CONTROL:
 		return receive_control(x, f);
 	}
@@ -185,13 +105,20 @@ bool receive_body(struct exchange *x, struct fail *f)
 
 bool receive_anything(struct exchange *x, struct fail *f)
 {
+	uint64_t limit = 0;
+
 	switch (x->route->body) {
 	case ROUTE_BODY_NONE:
-		return refuse_body(x, f);
+		break;
 	case ROUTE_BODY_SYNC:
-		return receive_sync(x, f);
+		limit = x->conf->sync_body_max_bytes;
+		break;
+	case ROUTE_BODY_ITEMS:
+		limit = x->conf->bulk_body_max_bytes;
+		break;
 	case ROUTE_BODY_CONTROL:
-		return receive_control(x, f);
+		limit = CONTROL_BYTES_MAX;
+		break;
 	}
-	bug("route %s has no kind of body", x->route->name);
+	return (x->stream || body_open(x, limit, f)) && body_skip(x, f);
 }

@@ -47,10 +47,9 @@ static bool matches(const char *path, const struct sv *segments, size_t count)
 }
 
 const struct route *route_find(const struct sv *segments, size_t count,
-			       enum http_method method, bool admin,
-			       unsigned *allowed_r)
+			       enum http_method method,
+			       enum route_listener side, unsigned *allowed_r)
 {
-	unsigned side = admin ? ROUTE_ADMIN : ROUTE_PUBLIC;
 	unsigned wanted = method == HTTP_HEAD ? HTTP_GET : method;
 
 	*allowed_r = 0;

@@ -17,6 +17,8 @@ static const struct partitioned {
 	{"batch", STMT_PARTITION_MAKE_BATCH, STMT_PARTITION_STRAY_BATCH},
 	{"batch_item", STMT_PARTITION_MAKE_BATCH_ITEM,
 	 STMT_PARTITION_STRAY_BATCH_ITEM},
+	{"job_chunk", STMT_PARTITION_MAKE_JOB_CHUNK,
+	 STMT_PARTITION_STRAY_JOB_CHUNK},
 };
 
 /* What somebody else's partition of the same day makes of ours: a name that

@@ -160,6 +160,28 @@ enum inflight_result inflight_enter(uint64_t key, uint64_t until_ms,
 	return INFLIGHT_CROWDED;
 }
 
+bool inflight_turn(void)
+{
+	uint64_t now_ms = clock_mono_ms();
+	bool before_us = true;
+
+	for (size_t i = 0; mine && i < SLOTS; i++) {
+		struct slot *s = &table->slots[i];
+		int32_t pid = atomic_load(&s->pid);
+
+		if (!pid)
+			break;
+		if (s == mine)
+			before_us = false;
+		else if (atomic_load(&s->key) == atomic_load(&mine->key) &&
+			 (before_us || !atomic_load(&s->waiting)) &&
+			 counts(s, pid, now_ms))
+			return false;
+	}
+	inflight_claimed();
+	return true;
+}
+
 void inflight_claimed(void)
 {
 	if (mine)

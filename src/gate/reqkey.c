@@ -217,14 +217,22 @@ static void add_part(struct digest_state *s, struct sv part)
 	digest_add(s, part);
 }
 
-void reqkey_fingerprint(struct sv method, struct sv path, struct sv query,
-			struct sv body, uint8_t sum_r[DIGEST_BYTES])
+struct digest_state *reqkey_digest(struct sv method, struct sv path,
+				   struct sv query)
 {
 	struct digest_state *s = digest_new();
 
 	add_part(s, method);
 	add_part(s, path);
 	add_part(s, query);
-	add_part(s, body);
+	return s;
+}
+
+void reqkey_fingerprint(struct sv method, struct sv path, struct sv query,
+			struct sv body, uint8_t sum_r[DIGEST_BYTES])
+{
+	struct digest_state *s = reqkey_digest(method, path, query);
+
+	digest_add(s, body);
 	digest_free(s, sum_r);
 }

@@ -44,6 +44,7 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 	enum apply_result r = APPLY_DONE;
 
 	a->summary = (struct apply_summary){0};
+	a->needs_job = false;
 	if (a->collection == COLLECTION_BOMS && !a->dry_run)
 		r = cycle_lock(&c, db, f);
 	if (r != APPLY_DONE)

@@ -49,8 +49,10 @@ bool decode_body(struct arena *a, const struct conf *c, enum collection col,
 	while ((got = json_items_next(s, &item, f)) == JSON_ITEM) {
 		struct incoming *in;
 
-		if (d.count >= c->bulk_async_threshold)
+		if (d.count >= c->bulk_async_threshold) {
+			d_r->too_many = true;
 			return too_many(c, f);
+		}
 		if (d.count == cap)
 			grow(a, &d, &cap, c->bulk_async_threshold);
 		in = &d.items[d.count++];

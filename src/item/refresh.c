@@ -57,12 +57,14 @@ bool refresh_plan(struct core *c, struct db *db, struct fail *f)
 			      db_uint(c->a->sync_max + 1)),
 		      c->a->arena, &t, f))
 		return false;
-	if (t.rows + named > c->a->sync_max)
+	if (t.rows + named > c->a->sync_max) {
+		c->a->needs_job = true;
 		return fail_set(
 			f, FAIL_BODY_TOO_LARGE,
 			"a full-refresh of this size needs a job: named "
 			"and active items together may be %" PRIu64,
 			c->a->sync_max);
+	}
 	c->doomed = arena_array(c->a->arena, t.rows, sizeof(*c->doomed));
 	for (size_t i = 0; i < t.rows; i++)
 		doom(c, &t, i);

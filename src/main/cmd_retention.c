@@ -1,11 +1,14 @@
-/* waybill retention run: makes the partitions of the days to come. */
+/* waybill retention run: makes the partitions of the days to come, and sweeps
+ * what intakes that never became a job have left. */
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <signal.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "db/partition.h"
+#include "job/chunks.h"
 #include "main/cli.h"
 #include "main/partitions.h"
 
@@ -40,6 +43,20 @@ void partitions_date(uint32_t day, char out[CLOCK_TEXT])
 	out[10] = '\0';
 }
 
+/* An intake takes intake_deadline at most, which is below a day. */
+static bool sweep(struct db *owner, struct fail *f)
+{
+	uint64_t swept;
+
+	if (!db_ready(owner, f) ||
+	    !chunks_sweep(owner, db_wall_ms(owner) - DAY_MS, &swept, f))
+		return false;
+	if (swept)
+		log_say(LOG_INFO, "retention",
+			"swept %" PRIu64 " intakes without a job", swept);
+	return true;
+}
+
 static bool run_once(struct cli *cli, struct fail *f)
 {
 	static const char *const NAMES[] = {"table", "made", "until",
@@ -50,7 +67,7 @@ static bool run_once(struct cli *cli, struct fail *f)
 	struct partition_state s[PARTITION_TABLES];
 	char dates[PARTITION_TABLES][CLOCK_TEXT];
 
-	if (!partitions_ahead(cli->db, s, f))
+	if (!partitions_ahead(cli->db, s, f) || !sweep(cli->db, f))
 		return false;
 	for (size_t i = 0; i < PARTITION_TABLES; i++) {
 		struct db_val *row = cells + i * R_COLUMNS;
@@ -101,7 +118,7 @@ static void run_for_ever(struct cli *cli, uint64_t every_ms)
 		struct fail f = FAIL_INIT;
 		struct log_line l;
 
-		if (partitions_ahead(cli->db, s, &f)) {
+		if (partitions_ahead(cli->db, s, &f) && sweep(cli->db, &f)) {
 			log_run(s);
 			wait_ms(every_ms);
 			continue;

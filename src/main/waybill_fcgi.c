@@ -131,6 +131,14 @@ static bool serve(struct worker *w)
 	return got != FCGI_GOT_NONE;
 }
 
+/* A request that gets on may take longer. */
+static void extend(void *arg, uint64_t ms)
+{
+	struct worker *w = arg;
+
+	prefork_busy(w->slot, ms);
+}
+
 static void serve_all(struct worker *w)
 {
 	uint64_t left = life_of(w->conf);
@@ -163,6 +171,7 @@ static int work(struct prefork_slot *slot, void *arg)
 		fcgi_free(w.fcgi);
 		return cannot_serve(&f);
 	}
+	service_on_extend(w.service, extend, &w);
 	arena_init(&w.arena, ARENA_BYTES);
 	serve_all(&w);
 	arena_release(&w.arena);

@@ -233,6 +233,7 @@ static void take_params(struct reading *g)
 	r->method_text = g->params[PARAM_METHOD];
 	r->method = http_method_of(r->method_text);
 	r->admin = sv_eq(g->params[PARAM_LISTENER], SV("admin"));
+	r->internal = sv_eq(g->params[PARAM_LISTENER], SV("internal"));
 	r->remote_addr = g->params[PARAM_ADDR];
 	r->client_cert = g->params[PARAM_CERT];
 	take_uri(g);
@@ -372,6 +373,11 @@ size_t fcgi_read(struct fcgi *c, char *p, size_t n)
 		n = PIECE_MAX;
 	got = FCGX_GetStr(p, (int)n, c->request.in);
 	return got > 0 ? (size_t)got : 0;
+}
+
+bool fcgi_broken(const struct fcgi *c)
+{
+	return !c->open || FCGX_GetError(c->request.in) != 0;
 }
 
 bool fcgi_write(struct fcgi *c, struct sv bytes)

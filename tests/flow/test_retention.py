@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "lib"))
 from service import Service  # noqa: E402
 
-TABLES = ("response", "batch", "batch_item")
+TABLES = ("response", "batch", "batch_item", "job_chunk")
 MAX = "MAXVALUE"
 
 
