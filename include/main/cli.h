@@ -69,6 +69,8 @@ extern const struct cli_command CMD_PARTNER_ADD, CMD_PARTNER_SET,
 extern const struct cli_command CMD_KEY_CREATE, CMD_KEY_LIST, CMD_KEY_REVOKE;
 extern const struct cli_command CMD_QUARANTINE_LIST, CMD_QUARANTINE_SHOW,
 	CMD_QUARANTINE_RELEASE, CMD_QUARANTINE_DISCARD;
+extern const struct cli_command CMD_JOB_LIST, CMD_JOB_SHOW, CMD_JOB_WATCH,
+	CMD_JOB_CANCEL, CMD_JOB_REQUEUE;
 extern const struct cli_command CMD_RETENTION_RUN;
 extern const struct cli_command CMD_SEND;
 

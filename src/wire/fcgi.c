@@ -392,6 +392,16 @@ bool fcgi_write(struct fcgi *c, struct sv bytes)
 	return c->open;
 }
 
+void fcgi_abort(struct fcgi *c)
+{
+	if (!c->open)
+		return;
+	c->open = false;
+	FCGX_Free(&c->request, 1);
+	if (FCGX_InitRequest(&c->request, LISTEN_FD, FCGI_FAIL_ACCEPT_ON_INTR))
+		bug("libfcgi cannot begin anew");
+}
+
 void fcgi_finish(struct fcgi *c)
 {
 	if (!c->open)
