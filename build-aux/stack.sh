@@ -2,8 +2,8 @@
 # The processes and files of one Waybill in one folder: what ./run is made of.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Reads $root, $var, $port, $admin_port, $workers and $programs, which ./run
-# has checked. In that order:
+# Reads $root, $var, $port, $admin_port, $workers, $job_workers and $programs,
+# which ./run has checked. In that order:
 #
 #	stack_files    makes folders, secrets, certificates and configuration
 #	stack_start    starts all of it and waits until it is ready
@@ -12,7 +12,8 @@
 #
 # stack_start leaves by `exit 1` after a sentence; its caller cleans up.
 supervisord=
-: "${root:?}" "${var:?}" "${port:?}" "${admin_port:?}" "${workers:?}"
+: "${root:?}" "${var:?}" "${port:?}" "${admin_port:?}" "${workers:?}" \
+	"${job_workers:?}"
 
 say()
 {
@@ -163,6 +164,7 @@ fill() # TEMPLATE FILE
 	text=${text//@VAR@/"$var"}
 	text=${text//@RUN@/"$run"}
 	text=${text//@BIN@/"$programs"}
+	text=${text//@JOB_WORKERS@/"$job_workers"}
 	text=${text//@PORT@/"$port"}
 	text=${text//@ADMIN_PORT@/"$admin_port"}
 	printf %s "$text" >"$2"

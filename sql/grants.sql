@@ -22,7 +22,7 @@ GRANT SELECT, INSERT, UPDATE ON lane TO {service};
 GRANT SELECT, INSERT, UPDATE ON job TO {service};
 GRANT SELECT, INSERT, UPDATE ON job_turn TO {service};
 GRANT SELECT, INSERT, DELETE ON job_chunk TO {service};
-GRANT SELECT, INSERT, DELETE, UPDATE (source_id) ON refresh_name TO {service};
+GRANT SELECT, INSERT, UPDATE, DELETE ON refresh_name TO {service};
 
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};

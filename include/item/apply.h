@@ -56,6 +56,10 @@ struct apply {
 	bool dry_run;      /* decide only; no ids are made up */
 	uint64_t sync_max; /* full-refresh: most of named plus active items */
 	bool confirm;      /* full-refresh: the destruction is meant */
+	/* One part of a job's batch: the batch is there already and is added
+	 * to, and nothing is tombstoned by what these items do not name. */
+	bool part;
+	uint32_t next_position; /* of a tombstone or the like, in the batch */
 
 	/* set by apply_run() */
 	struct outcome *outcomes;
@@ -75,5 +79,28 @@ struct apply_undone {
 };
 enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
 			     struct apply_undone *undone_r, struct fail *f);
+
+/* A full-refresh as a job (part is set): what is ACTIVE, not in refresh_name
+ * and untouched since it was received.
+ *
+ * refresh_count() adds one stretch of the collection behind `after`;
+ * refresh_guard() then says whether it may be done. apply_tombstone() makes
+ * one stretch INACTIVE, at most APPLY_TOMBSTONES. Both move `after` on and
+ * say whether the collection ends there. */
+enum { APPLY_TOMBSTONES = 1000 };
+
+struct refresh_walk {
+	struct id job_id;
+	uint64_t received_ms; /* wall time, by the database's clock */
+	struct sv after;
+	bool ended;
+	uint64_t active, doomed; /* counted by refresh_count() */
+};
+MUST_CHECK bool refresh_count(struct db *db, const struct apply *a,
+			      struct refresh_walk *w, struct fail *f);
+MUST_CHECK bool refresh_guard(const struct refresh_walk *w, bool confirm,
+			      struct fail *f);
+enum apply_result apply_tombstone(struct db *db, struct apply *a,
+				  struct refresh_walk *w, struct fail *f);
 
 #endif

@@ -21,4 +21,16 @@ MUST_CHECK bool decode_body(struct arena *a, const struct conf *c,
 			    enum collection col, struct sv body, bool ndjson,
 			    struct decoded *d_r, struct fail *f);
 
+/* A chunk of a job: its grammar was checked when it was taken in. */
+struct decode_lines {
+	struct sv text;       /* an item a line; one that is oversized: empty */
+	uint64_t first_index; /* of the first of them in the batch */
+	size_t count;
+	const uint64_t *lines; /* by position, as incoming.line; NULL: none */
+	const uint64_t *oversized; /* by position: bytes; 0: it is there */
+};
+MUST_CHECK bool decode_lines(struct arena *a, const struct conf *c,
+			     enum collection col, const struct decode_lines *l,
+			     struct decoded *d_r, struct fail *f);
+
 #endif

@@ -94,3 +94,8 @@ CREATE TABLE refresh_name (
 	source_id VARBINARY(128) NOT NULL,
 	PRIMARY KEY (job_id, source_id)
 ) ENGINE = InnoDB;
+
+-- The rev of the awaited item when the record was looked at; 0: it was not
+-- there. An ACTIVE item of another rev is worth another look.
+ALTER TABLE quarantine_wait
+	ADD COLUMN seen_rev INT UNSIGNED NOT NULL DEFAULT 0;

@@ -35,6 +35,44 @@ ORDER BY source_id
 LIMIT ?
 FOR UPDATE;
 
+-- The end of a stretch of a collection. Arguments: partner_id, collection,
+-- source_id above this.
+-- name: refresh_stretch
+-- rows: one, or none: the 10,000th source_id; none: there are fewer
+SELECT source_id
+FROM item
+WHERE partner_id = ? AND collection = ? AND source_id > ?
+ORDER BY source_id
+LIMIT 1 OFFSET 9999;
+
+-- What a full-refresh job finds in a stretch: ACTIVE items, and those of them
+-- that are not named and not touched since it was received (unix ms).
+-- Arguments: received, job_id, partner_id, collection, source_id above this
+-- and up to this.
+-- name: refresh_count
+-- rows: one: active, doomed
+-- literals: '1970-01-01'
+SELECT COUNT(*), COUNT(CASE WHEN n.source_id IS NULL AND i.updated_at
+	< TIMESTAMPADD(MICROSECOND, 1000 * ?, '1970-01-01') THEN 1 END)
+FROM item i
+LEFT JOIN refresh_name n ON n.job_id = ? AND n.source_id = i.source_id
+WHERE i.partner_id = ? AND i.collection = ? AND i.source_id > ?
+	AND i.source_id <= ? AND i.state = 1;
+
+-- Arguments: job_id, partner_id, collection, source_id above this and up to
+-- this, received, most rows.
+-- name: refresh_doomed
+-- rows: one each, in order: source_id, rev, internal_id
+-- literals: '1970-01-01'
+SELECT i.source_id, i.rev, i.internal_id
+FROM item i
+LEFT JOIN refresh_name n ON n.job_id = ? AND n.source_id = i.source_id
+WHERE i.partner_id = ? AND i.collection = ? AND i.source_id > ?
+	AND i.source_id <= ? AND i.state = 1 AND n.source_id IS NULL
+	AND i.updated_at < TIMESTAMPADD(MICROSECOND, 1000 * ?, '1970-01-01')
+ORDER BY i.source_id
+LIMIT ?;
+
 -- A compare-and-swap on rev: a row that is not at VALUES(rev) - 1 is left
 -- alone. rev is assigned last: the assignments run from left to right.
 -- name: item_upsert
@@ -153,8 +191,9 @@ WHERE partner_id = ? AND quarantine_id IN ({list});
 
 -- name: quarantine_wait_add
 -- rows: 1 each
--- row: (?, ?, ?, ?)
-INSERT INTO quarantine_wait (partner_id, collection, source_id, quarantine_id)
+-- row: (?, ?, ?, ?, ?)
+INSERT INTO quarantine_wait
+	(partner_id, collection, source_id, quarantine_id, seen_rev)
 VALUES {row};
 
 -- Arguments: partner_id, then SKUs.
@@ -185,6 +224,15 @@ INSERT INTO batch
 	(batch_id, day, partner_id, collection, mode, total, accepted, replay,
 	quarantined, rejected, tombstoned, job_id, received_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NOW(3));
+
+-- A part of a job's batch. Arguments: accepted, replay, quarantined, rejected,
+-- tombstoned, batch_id, day.
+-- name: batch_more
+-- rows: 1, or 0 where nothing is counted
+UPDATE batch SET accepted = accepted + ?, replay = replay + ?,
+	quarantined = quarantined + ?, rejected = rejected + ?,
+	tombstoned = tombstoned + ?
+WHERE batch_id = ? AND day = ?;
 
 -- name: batch_item_add
 -- rows: 1 each
@@ -218,4 +266,13 @@ ORDER BY i.source_id;
 SELECT collection, source_id, state, rev, payload
 FROM quarantine
 WHERE partner_id = ? AND quarantine_id = ?
+FOR UPDATE;
+
+-- Several of them. Arguments: partner_id, then quarantine_ids.
+-- name: quarantine_lock_some
+-- rows: one for each that is there, in order: quarantine_id, collection, source_id, state, payload
+SELECT quarantine_id, collection, source_id, state, payload
+FROM quarantine
+WHERE partner_id = ? AND quarantine_id IN ({list})
+ORDER BY quarantine_id
 FOR UPDATE;

@@ -224,3 +224,13 @@ FROM (SELECT j.lease_until
 		AND (j.lease_until IS NULL OR j.lease_until < NOW(6))
 		AND (j.not_before IS NULL OR j.not_before <= NOW(6))) c
 LIMIT 1;
+
+-- name: job_gauges
+-- rows: one, of what is unfinished: queued, running, leased, age of the oldest (s)
+SELECT COUNT(CASE WHEN state = 1 THEN 1 END),
+	COUNT(CASE WHEN state = 2 THEN 1 END),
+	COUNT(CASE WHEN lease_until >= NOW(6) THEN 1 END),
+	CAST(COALESCE(GREATEST(0, TIMESTAMPDIFF(SECOND, MIN(created_at),
+		NOW(3))), 0) AS UNSIGNED)
+FROM job
+WHERE open_as IN (1, 2);

@@ -1,11 +1,14 @@
-/* Control requests: release and discard of a quarantine record, undoing a
+/* Control requests: release and discard of quarantine records, undoing a
  * full-refresh. Keyed like every other POST. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
 #include "api/keyed.h"
+#include "api/param.h"
 #include "api/route.h"
+#include "base/clock.h"
 #include "item/quarantine.h"
+#include "job/queue.h"
 
 /* The id is the segment before the verb: /quarantine/{id}/release. */
 static bool path_id(const struct exchange *x, const char *prefix,
@@ -153,5 +156,93 @@ bool ep_undo_refresh(struct exchange *x, struct fail *f)
 	if (db_wall_ms(x->db) > id_wall_ms(id) + x->conf->retention_ms)
 		return fail_set(f, FAIL_NOT_FOUND,
 				"there is no such full-refresh any more");
+	return keyed_run(&k, f);
+}
+
+/* Releasing all that match: a job. */
+
+struct release_all {
+	struct id job_id;
+	int collection;
+	struct sv missing;
+};
+
+static bool add_batch(struct db *db, const struct job *j, struct fail *f)
+{
+	uint64_t affected;
+
+	return db_exec(
+		db, STMT_BATCH_ADD_JOB,
+		DB_ARGS(db_text(sv_from(j->batch_id.b, sizeof(j->batch_id.b))),
+			db_uint(clock_day(id_wall_ms(j->batch_id))),
+			db_uint(j->partner_id),
+			j->collection < 0 ? db_null()
+					  : db_uint((uint64_t)j->collection),
+			db_uint(j->mode), db_uint(j->total),
+			db_text(sv_from(j->job_id.b, sizeof(j->job_id.b)))),
+		&affected, f);
+}
+
+static void answer_job(struct exchange *x, const struct job *j)
+{
+	char hex[ID_HEX];
+
+	id_hex(j->job_id, hex);
+	x->answer.status = 202;
+	buf_addf(&x->answer.body,
+		 "{\"job_id\":\"job-%s\",\"status\":\"QUEUED\","
+		 "\"status_url\":\"" KEYED_JOBS "job-%s\","
+		 "\"results_url\":\"" KEYED_JOBS "job-%s/results\","
+		 "\"received\":{\"items\":%" PRIu32 ",\"bytes\":0}}\n",
+		 hex, hex, hex, j->total);
+	keyed_job_headers(x);
+}
+
+static enum db_step release_all_work(struct db *db, const struct db_attempt *at,
+				     struct keyed *k, struct fail *f)
+{
+	const struct release_all *r = k->arg;
+	const struct quarantine_match m = {.partner_id = k->x->who.partner_id,
+					   .collection = r->collection,
+					   .missing = r->missing,
+					   .asked = r->job_id};
+	struct job j = {.partner_id = m.partner_id,
+			.job_id = r->job_id,
+			.batch_id = k->batch_id,
+			.collection = r->collection,
+			.kind = JOB_RELEASE,
+			.mode = BATCH_RELEASE,
+			.filter_missing = r->missing};
+	uint64_t total;
+
+	(void)at;
+	if (!quarantine_count(db, &m, k->x->arena, &total, f))
+		return DB_STEP_FAIL;
+	j.total = (uint32_t)total;
+	if (!queue_add(db, &j, f) || !add_batch(db, &j, f))
+		return DB_STEP_FAIL;
+	answer_job(k->x, &j);
+	return DB_STEP_COMMIT;
+}
+
+bool ep_quarantine_release_all(struct exchange *x, struct fail *f)
+{
+	struct release_all r = {.job_id = id_new(db_wall_ms(x->db)),
+				.collection = -1};
+	struct keyed k = {.x = x,
+			  .mode = BATCH_RELEASE,
+			  .collection = -1,
+			  .work = release_all_work,
+			  .arg = &r};
+	struct param_range range;
+
+	if (!param_collection(x, &range, f))
+		return false;
+	if (range.low == range.high)
+		r.collection = (int)range.low;
+	if (param_find(x, "missing", &r.missing) &&
+	    (!r.missing.n || r.missing.n > ITEM_SOURCE_ID_MAX))
+		return fail_set(f, FAIL_BAD_PARAMETER,
+				"missing must be a source_id: 1 to 128 bytes");
 	return keyed_run(&k, f);
 }

@@ -14,6 +14,7 @@
 #include "api/route.h"
 #include "base/metric.h"
 #include "item/decode.h"
+#include "job/queue.h"
 
 /* Which entries the answer carries. */
 enum carry { CARRY_ALL, CARRY_FAILURES, CARRY_SUMMARY };
@@ -166,6 +167,10 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 			p->confirm || (p->confirm_empty && !p->decoded.count),
 	};
 
+	if (p->mode == BATCH_REFRESH &&
+	    !queue_check_refresh(db, a.partner_id, (int)a.collection,
+				 x->dry_run, x->arena, f))
+		return DB_STEP_FAIL;
 	switch (apply_run(db, &a, f)) {
 	case APPLY_DONE:
 		answer(x, p, &a);

@@ -1,9 +1,12 @@
 /* /healthz, /readyz and /metrics: what operators and probes ask. */
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
 #include "api/respond.h"
 #include "api/route.h"
 #include "base/metric.h"
 #include "db/migrate.h"
+#include "db/stmt.h"
 
 bool ep_healthz(struct exchange *x, struct fail *f)
 {
@@ -46,10 +49,40 @@ bool ep_readyz(struct exchange *x, struct fail *f)
 	return true;
 }
 
+/* Columns of STMT_JOB_GAUGES. */
+enum { G_QUEUED, G_RUNNING, G_LEASED, G_OLDEST };
+
+/* What only the database knows; left out while it is away. */
+static void write_gauges(struct exchange *x)
+{
+	struct buf *b = &x->answer.body;
+	struct fail ignored = FAIL_INIT;
+	struct db_table t;
+
+	if (!db_query(x->db, STMT_JOB_GAUGES, DB_NO_ARGS, x->arena, &t,
+		      &ignored))
+		return;
+	buf_addf(b,
+		 "# HELP waybill_jobs Unfinished jobs, by state.\n"
+		 "# TYPE waybill_jobs gauge\n"
+		 "waybill_jobs{state=\"QUEUED\"} %" PRIu64 "\n"
+		 "waybill_jobs{state=\"RUNNING\"} %" PRIu64 "\n"
+		 "# HELP waybill_jobs_leased Jobs that a worker has in hand.\n"
+		 "# TYPE waybill_jobs_leased gauge\n"
+		 "waybill_jobs_leased %" PRIu64 "\n"
+		 "# HELP waybill_job_oldest_seconds Age of the oldest "
+		 "unfinished job.\n"
+		 "# TYPE waybill_job_oldest_seconds gauge\n"
+		 "waybill_job_oldest_seconds %" PRIu64 "\n",
+		 db_cell(&t, 0, G_QUEUED)->u, db_cell(&t, 0, G_RUNNING)->u,
+		 db_cell(&t, 0, G_LEASED)->u, db_cell(&t, 0, G_OLDEST)->u);
+}
+
 bool ep_metrics(struct exchange *x, struct fail *f)
 {
 	(void)f;
 	x->answer.content_type = "text/plain; version=0.0.4";
 	metric_write(&x->answer.body);
+	write_gauges(x);
 	return true;
 }

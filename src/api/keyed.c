@@ -192,7 +192,7 @@ static enum db_step run_work(struct db *db, const struct db_attempt *at,
 	struct run *r = arg;
 
 	empty_answer(r->k->x);
-	r->k->in_doubt = at->maybe_committed;
+	r->k->in_doubt |= at->maybe_committed;
 	if (!db_lock_wait(db, r->wait_s, f))
 		return DB_STEP_FAIL;
 	switch (reqkey_claim(db, &r->key, f)) {

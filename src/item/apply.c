@@ -55,7 +55,7 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 		return APPLY_FAIL;
 	for (size_t i = 0; i < a->count; i++)
 		decide_item(&c, i);
-	if (a->mode == BATCH_REFRESH && !refresh_plan(&c, db, f))
+	if (a->mode == BATCH_REFRESH && !a->part && !refresh_plan(&c, db, f))
 		return APPLY_FAIL;
 	return a->dry_run ? APPLY_DONE : write_all(&c, db, f);
 }

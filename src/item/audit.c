@@ -59,13 +59,18 @@ static void add_item(struct core *c, struct db_val *row, size_t i)
 }
 
 /* Positions go on behind the items'. */
+static uint64_t doomed_position(const struct core *c, size_t i)
+{
+	return (c->a->part ? c->a->next_position : c->a->count) + i;
+}
+
 static void add_doomed(struct core *c, struct db_val *row, size_t i,
 		       enum item_status status)
 {
 	const struct entry *e = &c->doomed[i];
 	const struct db_val cells[COLUMNS] = {
 		batch_val(c),
-		db_uint(c->a->count + i),
+		db_uint(doomed_position(c, i)),
 		day_val(c),
 		db_uint(status),
 		db_null(),
@@ -97,14 +102,12 @@ static bool write_rows(struct core *c, struct db *db, enum item_status doomed,
 				     COLUMNS, &affected, f);
 }
 
-bool audit_write(struct core *c, struct db *db, enum item_status doomed,
-		 struct fail *f)
+static bool add_batch(struct core *c, struct db *db, struct fail *f)
 {
 	const struct apply_summary *s = &c->a->summary;
 	uint64_t affected;
 
-	return write_rows(c, db, doomed, f) &&
-	       db_exec(db, STMT_BATCH_ADD,
+	return db_exec(db, STMT_BATCH_ADD,
 		       DB_ARGS(batch_val(c), day_val(c),
 			       db_uint(c->a->partner_id),
 			       db_uint((uint64_t)c->a->collection),
@@ -113,4 +116,25 @@ bool audit_write(struct core *c, struct db *db, enum item_status doomed,
 			       db_uint(s->quarantined), db_uint(s->rejected),
 			       db_uint(s->tombstoned)),
 		       &affected, f);
+}
+
+/* Its total was known when it was taken in. */
+static bool add_to_batch(struct core *c, struct db *db, struct fail *f)
+{
+	const struct apply_summary *s = &c->a->summary;
+	uint64_t affected;
+
+	return db_exec(db, STMT_BATCH_MORE,
+		       DB_ARGS(db_uint(s->accepted), db_uint(s->replay),
+			       db_uint(s->quarantined), db_uint(s->rejected),
+			       db_uint(s->tombstoned), batch_val(c),
+			       day_val(c)),
+		       &affected, f);
+}
+
+bool audit_write(struct core *c, struct db *db, enum item_status doomed,
+		 struct fail *f)
+{
+	return write_rows(c, db, doomed, f) &&
+	       (c->a->part ? add_to_batch(c, db, f) : add_batch(c, db, f));
 }

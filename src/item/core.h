@@ -24,6 +24,7 @@ struct overtaken {
 /* The references an item waits for. */
 struct waits {
 	const struct item_ref **refs;
+	uint32_t *revs; /* each as it was found; 0: not there */
 	size_t count;
 };
 

@@ -118,6 +118,13 @@ static const struct item_ref *worst_ref(const struct core *c,
 	return worst;
 }
 
+static uint32_t rev_of(const struct core *c, const struct item_ref *r)
+{
+	const struct entry *e = core_find(c, r->collection, r->source_id);
+
+	return e ? e->rev + (e->from != NULL) : 0;
+}
+
 /* All references that fail are what the item waits for. */
 static void collect_waits(const struct core *c, const struct incoming *in,
 			  size_t failed, struct outcome *o, struct waits *w)
@@ -125,11 +132,13 @@ static void collect_waits(const struct core *c, const struct incoming *in,
 	struct buf b;
 
 	w->refs = arena_array(c->a->arena, failed, sizeof(*w->refs));
+	w->revs = arena_array(c->a->arena, failed, sizeof(*w->revs));
 	buf_init(&b, SIZE_MAX / 4);
 	buf_add_byte(&b, '[');
 	for (size_t i = 0; i < in->ref_count; i++)
 		if (ref_fault(c, &in->refs[i]) != HOLD_NONE) {
 			add_missing(&b, &in->refs[i]);
+			w->revs[w->count] = rev_of(c, &in->refs[i]);
 			w->refs[w->count++] = &in->refs[i];
 		}
 	buf_add_byte(&b, ']');
@@ -290,7 +299,7 @@ static void accept(struct core *c, struct entry *e, const struct incoming *in,
 
 static void decide(struct core *c, const struct incoming *in, struct outcome *o)
 {
-	struct waits w = {NULL, 0};
+	struct waits w = {.count = 0};
 	struct entry *e;
 
 	if (in->rejected) {

@@ -69,3 +69,56 @@ bool decode_body(struct arena *a, const struct conf *c, enum collection col,
 	*d_r = d;
 	return true;
 }
+
+/* Where each item stands; those without a line of their own were left out. */
+static void place(struct arena *a, const struct conf *c,
+		  const struct decode_lines *l, struct decoded *d)
+{
+	d->count = l->count;
+	d->items = arena_array(a, l->count, sizeof(*d->items));
+	for (size_t i = 0; i < l->count; i++) {
+		struct incoming *in = &d->items[i];
+
+		in->index = l->first_index + i;
+		in->line = l->lines ? l->lines[i] : 0;
+		if (l->oversized && l->oversized[i])
+			validate_oversized(a, l->oversized[i],
+					   c->item_max_bytes, in);
+	}
+}
+
+bool decode_lines(struct arena *a, const struct conf *c, enum collection col,
+		  const struct decode_lines *l, struct decoded *d_r,
+		  struct fail *f)
+{
+	struct json_limits limits = {.depth_max = (uint32_t)c->json_depth_max,
+				     .names_max = (uint32_t)c->json_names_max};
+	struct json_items *s =
+		json_items_new(a, JSON_LINES, &limits, c->item_max_bytes);
+	struct json_item item;
+	enum json_got got;
+	size_t found = 0;
+
+	place(a, c, l, d_r);
+	for (size_t i = 0; i < l->count; i++)
+		found += d_r->items[i].rejected;
+	json_items_feed(s, l->text, true);
+	while ((got = json_items_next(s, &item, f)) == JSON_ITEM) {
+		struct incoming *in;
+
+		if (item.line > l->count)
+			return fail_set(f, FAIL_INTERNAL,
+					"a chunk has more lines than items");
+		in = &d_r->items[item.line - 1];
+		if (item.oversized)
+			validate_oversized(a, item.bytes_count,
+					   c->item_max_bytes, in);
+		else
+			validate_item(a, col, &item.tape, in);
+		found++;
+	}
+	if (got != JSON_END)
+		return false;
+	return found == l->count ||
+	       fail_set(f, FAIL_INTERNAL, "a chunk has fewer lines than items");
+}

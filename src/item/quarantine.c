@@ -84,6 +84,69 @@ enum apply_result quarantine_release(struct db *db, const struct conf *c,
 	return result == APPLY_DONE ? settle(r, f) : result;
 }
 
+/* Columns of STMT_QUARANTINE_LOCK_SOME. */
+enum { S_ID, S_COLLECTION, S_SOURCE_ID, S_STATE, S_PAYLOAD };
+
+static void read_again(struct apply *a, const struct conf *c,
+		       const struct db_table *t, size_t row,
+		       struct incoming *in)
+{
+	struct fail ignored = FAIL_INIT;
+	uint64_t index = in->index;
+
+	if (read_payload(a, c, db_cell(t, row, S_PAYLOAD)->bytes, in,
+			 &ignored)) {
+		in->index = index;
+		return;
+	}
+	*in = (struct incoming){.index = index,
+				.rejected = true,
+				.errors = SV("[]"),
+				.has_source_id = true,
+				.source_id =
+					db_cell(t, row, S_SOURCE_ID)->bytes};
+}
+
+enum apply_result quarantine_release_some(struct db *db, const struct conf *c,
+					  const struct quarantine_some *some,
+					  uint64_t first_index, struct apply *a,
+					  struct fail *f)
+{
+	size_t count = some->count;
+	struct db_val *keys = arena_array(a->arena, count, sizeof(*keys));
+	struct incoming *items = arena_array(a->arena, count, sizeof(*items));
+	size_t unread = 0;
+	uint64_t affected;
+	struct db_table t;
+
+	for (size_t i = 0; i < count; i++)
+		keys[i] = id_val(&some->ids[i]);
+	if (!db_keys_query(db, STMT_QUARANTINE_LOCK_SOME,
+			   DB_ARGS(db_uint(a->partner_id)), keys, count,
+			   a->arena, &t, f))
+		return APPLY_FAIL;
+	a->mode = BATCH_RELEASE;
+	a->collection = some->collection;
+	a->items = items;
+	a->count = 0;
+	for (size_t i = 0; i < t.rows; i++) {
+		struct incoming *in = &items[a->count];
+
+		if (db_cell(&t, i, S_STATE)->u != QUARANTINE_OPEN ||
+		    db_cell(&t, i, S_COLLECTION)->u != (uint64_t)a->collection)
+			continue;
+		in->index = first_index + a->count++;
+		read_again(a, c, &t, i, in);
+		if (in->rejected)
+			keys[unread++] = *db_cell(&t, i, S_ID);
+	}
+	return db_keys_exec(db, STMT_QUARANTINE_WAIT_DROP,
+			    DB_ARGS(db_uint(a->partner_id)), keys, unread,
+			    &affected, f)
+		       ? apply_run(db, a, f)
+		       : APPLY_FAIL;
+}
+
 enum apply_result quarantine_discard(struct db *db, struct id id,
 				     struct apply *a, struct fail *f)
 {
@@ -110,4 +173,133 @@ enum apply_result quarantine_discard(struct db *db, struct id id,
 			       audit_write(&c, db, ITEM_TOMBSTONED, f)
 		       ? APPLY_DONE
 		       : APPLY_FAIL;
+}
+
+/* Several records. */
+
+enum { CLOCKS_MS = 1000 };
+
+/* Columns of the picks. */
+enum { P_ID, P_COLLECTION };
+
+static const struct id FIRST_ID = {{0}};
+static const struct id LAST_ID = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+				   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+				   0xff, 0xff}};
+
+/* Ids begin with their time, by clocks that differ a little. */
+static struct id bound_of(const struct quarantine_match *m)
+{
+	uint64_t ms = id_wall_ms(m->asked) + CLOCKS_MS;
+	struct id id = LAST_ID;
+
+	for (int i = 0; i < 6; i++)
+		id.b[i] = (uint8_t)(ms >> (40 - 8 * i));
+	return id;
+}
+
+static struct db_val low_of(const struct quarantine_match *m)
+{
+	return db_uint(m->collection < 0 ? 0 : (uint64_t)m->collection);
+}
+
+static struct db_val high_of(const struct quarantine_match *m)
+{
+	return db_uint(m->collection < 0 ? 255 : (uint64_t)m->collection);
+}
+
+bool quarantine_count(struct db *db, const struct quarantine_match *m,
+		      struct arena *a, uint64_t *count_r, struct fail *f)
+{
+	struct id bound = bound_of(m);
+	struct db_table t;
+	bool ok;
+
+	if (m->missing.p)
+		ok = db_query(db, STMT_RELEASE_COUNT_WAITERS,
+			      DB_ARGS(db_uint(m->partner_id),
+				      db_text(m->missing), id_val(&bound),
+				      low_of(m), high_of(m)),
+			      a, &t, f);
+	else
+		ok = db_query(db, STMT_RELEASE_COUNT,
+			      DB_ARGS(db_uint(m->partner_id), id_val(&bound),
+				      low_of(m), high_of(m)),
+			      a, &t, f);
+	if (ok)
+		*count_r = db_cell(&t, 0, 0)->u;
+	return ok;
+}
+
+static struct id picked_id(const struct db_table *t, size_t row)
+{
+	struct id id;
+
+	memcpy(id.b, db_cell(t, row, P_ID)->bytes.p, sizeof(id.b));
+	return id;
+}
+
+static void take(struct quarantine_some *s, const struct db_table *t)
+{
+	s->count = 0;
+	for (size_t i = 0; i < t->rows; i++) {
+		enum collection c =
+			(enum collection)db_cell(t, i, P_COLLECTION)->u;
+
+		if (s->count && c != s->collection)
+			return;
+		s->collection = c;
+		s->ids[s->count++] = picked_id(t, i);
+	}
+}
+
+bool quarantine_pick(struct db *db, const struct quarantine_match *m,
+		     struct sv after, struct arena *a,
+		     struct quarantine_some *s_r, struct fail *f)
+{
+	struct db_val from = after.p ? db_text(after) : id_val(&FIRST_ID);
+	struct id bound = bound_of(m);
+	struct db_table t;
+	bool ok;
+
+	if (m->missing.p)
+		ok = db_query(db, STMT_RELEASE_PICK_WAITERS,
+			      DB_ARGS(db_uint(m->partner_id),
+				      db_text(m->missing), from, id_val(&bound),
+				      low_of(m), high_of(m),
+				      db_uint(QUARANTINE_SOME)),
+			      a, &t, f);
+	else
+		ok = db_query(db, STMT_RELEASE_PICK,
+			      DB_ARGS(db_uint(m->partner_id), from,
+				      id_val(&bound), low_of(m), high_of(m),
+				      db_uint(QUARANTINE_SOME)),
+			      a, &t, f);
+	if (ok)
+		take(s_r, &t);
+	return ok;
+}
+
+bool quarantine_ready(struct db *db, uint32_t partner_id, struct id *after,
+		      struct arena *a, struct quarantine_some *s_r,
+		      bool *ended_r, struct fail *f)
+{
+	struct id to = LAST_ID;
+	struct db_table end, t;
+
+	if (!db_query(db, STMT_AUTO_RELEASE_STRETCH,
+		      DB_ARGS(db_uint(partner_id), id_val(after)), a, &end, f))
+		return false;
+	if (end.rows)
+		to = picked_id(&end, 0);
+	if (!db_query(db, STMT_AUTO_RELEASE_PICK,
+		      DB_ARGS(db_uint(partner_id), id_val(after), id_val(&to),
+			      db_uint(QUARANTINE_SOME)),
+		      a, &t, f))
+		return false;
+	take(s_r, &t);
+	*ended_r = !end.rows;
+	if (!s_r->count)
+		*after = to;
+	return true;
 }

@@ -345,7 +345,7 @@ static enum apply_result put_waits(struct core *c, struct db *db,
 			  DB_ARGS(db_uint(c->a->partner_id)), ids, held,
 			  &affected, f))
 		return APPLY_FAIL;
-	sheet = sheet_new(c, waits, 4);
+	sheet = sheet_new(c, waits, 5);
 	for (size_t i = 0; i < s->count; i++) {
 		const struct record *r = s->records[i];
 
@@ -356,7 +356,8 @@ static enum apply_result put_waits(struct core *c, struct db *db,
 					  db_uint((uint64_t)r->waits.refs[w]
 							  ->collection),
 					  db_text(r->waits.refs[w]->source_id),
-					  id_val(&r->id)));
+					  id_val(&r->id),
+					  db_uint(r->waits.revs[w])));
 	}
 	return put(db, STMT_QUARANTINE_WAIT_ADD, &sheet, sheet.rows, f);
 }

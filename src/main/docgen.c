@@ -141,7 +141,8 @@ static void routes(void)
 
 	for (size_t i = 0; i < ROUTE_COUNT; i++)
 		for (size_t m = 0; m < ARRAY_LEN(ALL); m++)
-			if (ROUTES[i].methods & ALL[m])
+			if (ROUTES[i].methods & ALL[m] &&
+			    ROUTES[i].listener != ROUTE_INTERNAL)
 				printf("%s %s %s\n", http_method_name(ALL[m]),
 				       ROUTES[i].path,
 				       ROUTES[i].listener & ROUTE_PUBLIC

@@ -1,4 +1,5 @@
-/* waybill-worker: works off jobs, one at a time, until told to leave.
+/* waybill-worker: works off jobs, one at a time, until told to leave; and
+ * beside them the chores of work/work.h.
  *
  * Signals are blocked and looked at between rounds and, in a round, between
  * chunks (leaving()): a chunk's transaction is never interrupted.
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "db/session.h"
 #include "main/program.h"
+#include "work/work.h"
 
 #define NAME "waybill-worker"
 
@@ -34,7 +36,9 @@ struct worker {
 	const struct conf *conf;
 	struct db *db;
 	bool db_away;       /* as the last round found it */
-	struct arena arena; /* of one round */
+	struct arena arena; /* of one step */
+	struct run run;
+	struct work_chores chores;
 	sigset_t signals;
 	bool leaving;
 };
@@ -69,8 +73,9 @@ static bool read_options(int argc, char **argv, struct options *o,
 }
 
 /* Wait so long for a signal to leave; 0 only looks. */
-static bool leaving(struct worker *w, uint64_t wait_ms)
+static bool leaving(void *arg, uint64_t wait_ms)
 {
+	struct worker *w = arg;
 	struct timespec t = {.tv_sec = (time_t)(wait_ms / 1000),
 			     .tv_nsec = (long)(wait_ms % 1000) * 1000000};
 
@@ -85,16 +90,33 @@ enum round {
 	ROUND_FAIL,   /* f says why; the next round tries again */
 };
 
-/* One look for work, with the database there. A kind of job is claimed and
- * run here once there is one; it asks leaving(w, 0) between chunks. */
+/* Between the steps of a job: a fault of the chores is the chores' alone, and
+ * shows up again when they are next due. */
+static void between(struct run *r)
+{
+	struct worker *w = r->arg;
+	struct fail ignored = FAIL_INIT;
+	bool more;
+
+	if (!work_chores(r, &w->chores, &more, &ignored))
+		return;
+}
+
+/* One look for work, with the database there. */
 static enum round run_round(struct worker *w, struct fail *f)
 {
+	enum run_result got;
+	bool more;
+
 	if (!db_ready(w->db, f))
 		return ROUND_FAIL;
 	if (w->db_away)
 		log_say(LOG_INFO, "database-back", "looking for jobs again");
 	w->db_away = false;
-	return ROUND_IDLE;
+	got = run_next(&w->run, f);
+	if (got == RUN_AWAY || !work_chores(&w->run, &w->chores, &more, f))
+		return ROUND_FAIL;
+	return got == RUN_WORKED || more ? ROUND_WORKED : ROUND_IDLE;
 }
 
 static void log_failure(const struct fail *f)
@@ -156,6 +178,14 @@ static bool run(const struct options *o, struct arena *a, struct fail *f)
 	    !db_new(&w.db, &c, DB_SERVICE, f))
 		return false;
 	arena_init(&w.arena, ARENA_BYTES);
+	w.run = (struct run){.conf = &c,
+			     .db = w.db,
+			     .arena = &w.arena,
+			     .kinds = WORK_KINDS,
+			     .kind_count = WORK_KIND_COUNT,
+			     .leaving = leaving,
+			     .arg = &w,
+			     .between = between};
 	log_say(LOG_INFO, "start", "looking for jobs");
 	loop(&w);
 	log_say(LOG_INFO, "stop", "told to leave");

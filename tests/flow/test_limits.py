@@ -1,4 +1,5 @@
 """Every limit that has an effect, on both sides, lowered by settings."""
+# check: slow
 # SPDX-License-Identifier: Apache-2.0
 import gzip
 import os

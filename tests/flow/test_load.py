@@ -145,11 +145,12 @@ class UnderLoad(unittest.TestCase):
                   if "[error]" in line and "upstream" in line]
         self.assertEqual(len(broken), len(self.failed), broken)
 
+
+class Held(unittest.TestCase):
     def test_a_worker_killed_with_a_request_in_hand_fails_that_one(self):
         """All eight are held; two are killed: exactly two fail."""
         stack = Stack(workers=8, env={
             "WAYBILL_TEST_FAULT": "pipeline.before_handler:2:delay=3000"})
-        self.addCleanup(stack.remove)
         with stack:
             statuses = []
             with Load(stack, lambda n: ("GET", "/healthz", {}, None),

@@ -66,7 +66,8 @@ class Problems(unittest.TestCase):
         with open(path, encoding="utf-8") as f:
             text = f.read()
         pages = re.findall(r"location = (\S+) {(.*?)^}", text, re.S | re.M)
-        used = re.findall(r"^error_page [\d ]+ =(\d+) (\S+);", text, re.M)
+        used = [(status or page[-3:], page) for status, page in re.findall(
+            r"^error_page [\d ]+ =(\d*) (\S+);", text, re.M)]
         self.assertEqual(sorted(p for p, _ in pages),
                          sorted(p for _, p in used))
         for page, block in pages:

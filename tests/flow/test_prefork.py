@@ -5,6 +5,7 @@ needs none, and a refusal proves a worker, too. Which worker answered stands in
 its log line. Each test names its promise; those in brackets are guarantees of
 include/main/prefork.h.
 """
+# check: slow
 # SPDX-License-Identifier: Apache-2.0
 import collections
 import datetime

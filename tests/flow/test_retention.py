@@ -80,7 +80,7 @@ class Retention(unittest.TestCase):
         """[2]"""
         self.retention()
         before = [self.partitions(t) for t in TABLES]
-        self.assertEqual([r["made"] for r in self.retention()], [0, 0, 0])
+        self.assertEqual([r["made"] for r in self.retention()], [0] * 4)
         self.assertEqual([self.partitions(t) for t in TABLES], before)
 
     def test_only_what_is_missing_is_made(self):
@@ -88,7 +88,7 @@ class Retention(unittest.TestCase):
         self.lay(self.today - 9, self.today - 1, self.today,
                  self.today + 1)
         self.add_rows(self.today - 9, self.today)
-        self.assertEqual([r["made"] for r in self.retention()], [6, 6, 6])
+        self.assertEqual([r["made"] for r in self.retention()], [6] * 4)
         self.assertEqual(self.partitions("batch"), {
             f"p{self.today - 9}": str(self.today - 8),
             **self.want(self.today - 1, self.today + 7)})
@@ -101,7 +101,7 @@ class Retention(unittest.TestCase):
                 self.today + 8]
         self.add_rows(*days)
         self.assertEqual([r["catch_all"] for r in self.retention()],
-                         ["HOLDS ROWS", "empty", "empty"])
+                         ["HOLDS ROWS", "empty", "empty", "empty"])
         self.assertEqual(self.days_in(f"p{self.today}"), days[:3])
         self.assertEqual(self.days_in(f"p{self.today + 3}"), days[3:4])
         self.assertEqual(self.days_in("pmax"), days[4:])
@@ -174,12 +174,14 @@ class Retention(unittest.TestCase):
             self.s.command("retention", "run", "--every", "1s"),
             env=self.s.env, stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
         first = [json.loads(p.stderr.readline()) for _ in TABLES]
         self.assertEqual([(r["event"], r["table"], r["made"]) for r in first],
                          [("retention", t, 8) for t in TABLES])
         self.lay()
         again = [json.loads(p.stderr.readline()) for _ in TABLES]
-        self.assertEqual([r["made"] for r in again], [8, 8, 8])
+        self.assertEqual([r["made"] for r in again], [8] * 4)
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(10), 0)
 
@@ -189,6 +191,8 @@ class Retention(unittest.TestCase):
             self.s.command("retention", "run", "--every", "1s"), env=env,
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(p.stderr.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
         for _ in range(2):
             line = json.loads(p.stderr.readline())
             self.assertEqual((line["event"], line["level"]),

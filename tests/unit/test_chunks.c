@@ -201,14 +201,16 @@ static void fill(struct buf *b, uint32_t count, size_t each)
 	}
 }
 
+/* last: so many bytes more has the last one. */
 static void want_chunks(struct world *w, uint32_t count, size_t each,
-			uint32_t chunks, uint32_t first)
+			size_t last, uint32_t chunks, uint32_t first)
 {
 	struct stored s;
 	struct buf b;
 
 	buf_init(&b, 64 << 20);
-	fill(&b, count, each);
+	fill(&b, count - (last > 0), each);
+	fill(&b, last > 0, each + last);
 	if (store(w, buf_sv(&b), true, false, 1 << 20, &s)) {
 		WANT_U64(s.items, count);
 		WANT_U64(s.chunks, chunks);
@@ -220,21 +222,20 @@ static void want_chunks(struct world *w, uint32_t count, size_t each,
 
 static void a_chunk_is_cut_at_its_limits_exactly(void)
 {
-	enum { EACH = 32768 }; /* with its line end */
+	enum { EACH = 32768, FIT = CHUNK_BYTES / EACH }; /* with line ends */
 	struct world w;
 
 	if (!world_exists())
 		return;
 	world_open(&w);
 	world_migrate(&w);
-	want_chunks(&w, 0, 10, 0, 0);
-	want_chunks(&w, 1, 10, 1, 1);
-	want_chunks(&w, CHUNK_ITEMS, 10, 1, CHUNK_ITEMS);
-	want_chunks(&w, CHUNK_ITEMS + 1, 10, 2, CHUNK_ITEMS);
-	want_chunks(&w, CHUNK_BYTES / EACH, EACH - 1, 1, CHUNK_BYTES / EACH);
-	want_chunks(&w, CHUNK_BYTES / EACH + 1, EACH - 1, 2,
-		    CHUNK_BYTES / EACH);
-	want_chunks(&w, CHUNK_BYTES / EACH, EACH, 2, CHUNK_BYTES / EACH - 1);
+	want_chunks(&w, 0, 10, 0, 0, 0);
+	want_chunks(&w, 1, 10, 0, 1, 1);
+	want_chunks(&w, CHUNK_ITEMS, 10, 0, 1, CHUNK_ITEMS);
+	want_chunks(&w, CHUNK_ITEMS + 1, 10, 0, 2, CHUNK_ITEMS);
+	want_chunks(&w, FIT, EACH - 1, 0, 1, FIT);
+	want_chunks(&w, FIT + 1, EACH - 1, 0, 2, FIT);
+	want_chunks(&w, FIT, EACH - 1, 1, 2, FIT - 1);
 	world_close(&w);
 }
 
@@ -362,6 +363,10 @@ static void a_chunk_that_is_not_there_or_damaged_is_told(void)
 		return;
 	world_open(&w);
 	world_migrate(&w);
+	WANT(store(&w, SV("{\"items\":[{},{}]}"), false, false, 100, &s));
+	world_sql(&w, "UPDATE job_chunk SET items = 3");
+	WANT(!chunk_read(w.db, s.job_id, 0, &w.arena, &c, &f));
+	WANT_FAIL(&f, FAIL_INTERNAL);
 	WANT(store(&w, SV("{}\n{}\n"), true, false, 100, &s));
 	WANT(!chunk_read(w.db, s.job_id, 1, &w.arena, &c, &f));
 	WANT_FAIL(&f, FAIL_NOT_FOUND);
