@@ -165,6 +165,10 @@ class Crash(Case):
         self.s.wait(lambda: not self.s.unfinished(), 40)
         self.s.end(w)
         self.check_all_once(job, "restart", 60 * EACH)
+        with open(self.s.log, encoding="utf-8") as f:
+            logged = [json.loads(line) for line in f]
+        self.assertEqual([e for e in logged if e["pid"] == w.pid
+                          and e["level"] == "error"], [])
 
     def test_two_workers_do_many_jobs_once_and_in_order(self):
         """Q1, Q2"""

@@ -86,6 +86,19 @@ static bool run_step(struct db *db, struct act *a, struct fail *f)
 	       queue_checkpoint(db, a->job, &a->delta, a->chunks, LEASE_MS, f);
 }
 
+static bool run_hold(struct db *db, struct act *a, struct fail *f)
+{
+	return queue_hold(db, a->job, a->arena, f);
+}
+
+static bool hold(struct world *w, const struct job *j, struct fail *f)
+{
+	*f = FAIL_INIT;
+	return act(w->db,
+		   (struct act){.job = j, .run = run_hold, .arena = &w->arena},
+		   f);
+}
+
 /* A chunk of ten items, all accepted. */
 static bool step(struct world *w, struct db *db, const struct job *j,
 		 struct fail *f)
@@ -374,6 +387,8 @@ static void a_late_owner_writes_nothing(void)
 	let_leases_end(&w);
 	WANT_U64(claim(&w, w.db, &now), QUEUE_JOB);
 	WANT_U64(now.attempt, 1);
+	WANT(!hold(&w, &late, &f));
+	WANT_FAIL(&f, FAIL_FENCED);
 	WANT(!step(&w, w.db, &late, &f));
 	WANT_FAIL(&f, FAIL_FENCED);
 	WANT(!finish(w.db, &late, &f));
@@ -402,6 +417,8 @@ static void a_step_is_done_once(void)
 	WANT_U64(claim(&w, w.db, &got), QUEUE_JOB);
 	WANT_DONE(step(&w, w.db, &got, &f), &f);
 	/* As after a COMMIT whose answer was lost. */
+	WANT(!hold(&w, &got, &f));
+	WANT_FAIL(&f, FAIL_FENCED);
 	WANT(!step(&w, w.db, &got, &f));
 	WANT_FAIL(&f, FAIL_FENCED);
 	f = FAIL_INIT;
