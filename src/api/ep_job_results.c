@@ -5,10 +5,14 @@
  * 1. The job is looked for by the partner of the credential; results are found
  *    by the job's batch alone.
  * 2. A result reads as in the answer of a synchronous request.
- * 3. A stream takes the memory of one page. It is whole, or breaks off
- *    visibly: every page is a read of its own, and results are never changed.
+ * 3. A stream takes the memory of one page: every page is a read of its own.
+ *    It is the results the job had when it was asked for, and X-Results-Count
+ *    tells how many they are: nginx takes a worker that died for the end of an
+ *    answer without a length, so that a caller has to be able to count.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
 #include "api/page.h"
 #include "api/param.h"
 #include "api/respond.h"
@@ -16,11 +20,21 @@
 #include "base/clock.h"
 #include "db/txn.h"
 #include "item/outcome.h"
+#include "job/queue.h"
 
 enum { FLAG_CONFLICT = 1, FLAG_HELD_INACTIVE = 2, POSITION_BYTES = 4 };
 
 /* Of STMT_JOB_SHOW. */
-enum { J_BATCH = 1, J_COLLECTION = 2 };
+enum {
+	J_BATCH = 1,
+	J_COLLECTION = 2,
+	J_KIND = 3,
+	J_ACCEPTED = 9,
+	J_REPLAY,
+	J_QUARANTINED,
+	J_REJECTED,
+	J_TOMBSTONED,
+};
 
 /* Columns of STMT_JOB_RESULT_PAGE. */
 enum {
@@ -54,6 +68,9 @@ struct results {
 	/* a stream */
 	struct arena own;
 	bool ended;
+	bool counted;                       /* the next two are known */
+	uint64_t counts[ITEM_RESTORED + 1]; /* of the job, by status */
+	uint64_t expected, sent;
 };
 
 static bool find_job(struct results *r, struct fail *f)
@@ -73,6 +90,9 @@ static bool find_job(struct results *r, struct fail *f)
 	memcpy(r->batch_id.b, db_cell(&t, 0, J_BATCH)->bytes.p,
 	       sizeof(r->batch_id.b));
 	r->collection = *db_cell(&t, 0, J_COLLECTION);
+	r->counted = db_cell(&t, 0, J_KIND)->u != JOB_RELEASE;
+	for (size_t i = ITEM_ACCEPTED; i <= ITEM_TOMBSTONED; i++)
+		r->counts[i] = db_cell(&t, 0, J_ACCEPTED + i - 1)->u;
 	return true;
 }
 
@@ -271,6 +291,16 @@ static bool wants_ndjson(const struct exchange *x, bool *wants_r,
 	return true;
 }
 
+/* The job may have gone on since it was counted: what is behind is left out. */
+static void add_lines(struct buf *b, struct results *r)
+{
+	for (size_t i = 0; i < r->rows.rows && r->sent < r->expected; i++) {
+		add_result(b, r, db_cell(&r->rows, i, 0));
+		buf_add_byte(b, '\n');
+		r->sent++;
+	}
+}
+
 /* Pages until one has a result, or nothing follows. */
 static bool stream_page(struct exchange *x, void *arg, struct buf *b,
 			struct fail *f)
@@ -285,16 +315,35 @@ static bool stream_page(struct exchange *x, void *arg, struct buf *b,
 	while (ok && !r->ended && !b->n) {
 		arena_reset(&r->own);
 		ok = read_page(r, f);
-		for (size_t i = 0; ok && i < r->rows.rows; i++) {
-			add_result(b, r, db_cell(&r->rows, i, 0));
-			buf_add_byte(b, '\n');
-		}
-		r->ended = !ok || !page_position(r, &position);
+		if (ok)
+			add_lines(b, r);
+		r->ended = !ok || r->sent == r->expected ||
+			   !page_position(r, &position);
 		if (!r->ended)
 			r->from = position + 1;
 	}
 	arena_release(&r->own);
+	if (ok && r->ended && r->counted && r->sent < r->expected)
+		return fail_set(f, FAIL_INTERNAL,
+				"the job has fewer results than it counted");
 	return ok;
+}
+
+static void expect(struct results *r)
+{
+	char text[24];
+
+	r->expected = UINT64_MAX;
+	r->counted = r->counted && !r->page.after.p;
+	if (!r->counted)
+		return;
+	r->expected = 0;
+	for (unsigned i = ITEM_ACCEPTED; i <= ITEM_RESTORED; i++)
+		if (i >= r->statuses.low && i <= r->statuses.high)
+			r->expected += r->counts[i];
+	r->ended = r->expected == 0;
+	snprintf(text, sizeof(text), "%" PRIu64, r->expected);
+	respond_header(&r->x->answer, "X-Results-Count", sv_of(text));
 }
 
 static bool answer_stream_of(struct results *r, struct fail *f)
@@ -307,6 +356,7 @@ static bool answer_stream_of(struct results *r, struct fail *f)
 				"limit goes with pages; NDJSON has all that "
 				"follows");
 	r->page.limit = PAGE_LIMIT_MAX;
+	expect(r);
 	x->answer.content_type = "application/x-ndjson";
 	x->answer.stream = stream_page;
 	x->answer.stream_arg = r;

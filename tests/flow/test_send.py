@@ -275,3 +275,53 @@ class Send(unittest.TestCase):
         got = self.sum("--mode", "full-refresh", path)
         self.assertEqual((got["batches"], got["replay"], got["tombstoned"]),
                          (1, 20, 10))
+
+    def test_bulk_is_one_request_that_is_followed_to_its_end(self):
+        write_csv(self.path("a.csv"), [sku(i) for i in range(ITEMS)])
+        got = self.sum("--bulk", "--gzip", self.path("a.csv"))
+        self.assertEqual((got["batches"], got["accepted"]), (1, ITEMS))
+        self.want_once(ITEMS, 1)
+        self.assertEqual(len(self.held()), ITEMS)
+
+    def test_bulk_killed_at_every_point_is_one_job(self):
+        write_ndjson(self.path("a.ndjson"), [sku(i) for i in range(3000)])
+        kills = 0
+        for n in range(1, 50):
+            done = subprocess.run(
+                self.words("--bulk", "--json", self.path("a.ndjson")),
+                text=True, capture_output=True, timeout=60, check=False,
+                env=self.env(WAYBILL_TEST_FAULT=f"*:{1 + n % 3}:kill"))
+            if done.returncode != -9:
+                break
+            kills += 1
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(kills, 2)
+        self.want_once(3000, 1)
+        jobs = self.s.sql("SELECT COUNT(*) FROM job WHERE "
+                          f"partner_id = {self.p.no}")
+        self.assertEqual(jobs, [["1"]])
+
+    def test_memory_does_not_grow_with_the_file(self):
+        peaks = []
+        for items in (2000, 60000):
+            path = self.path(f"{items}.ndjson")
+            write_ndjson(path, [{**sku(i), "note": "x" * 900}
+                                for i in range(items)])
+            before = os.stat(path).st_size
+            with subprocess.Popen(self.words("--bulk", path),
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE,
+                                  env=self.env()) as p:
+                out, err = p.communicate()
+                self.assertEqual(p.returncode, 0, err)
+            # The same through time's eyes: Popen has no peak.
+            done = subprocess.run(
+                ["/usr/bin/python3", "-c",
+                 "import resource, subprocess, sys; "
+                 "subprocess.run(sys.argv[1:], stdout=-3, stderr=-3); "
+                 "print(resource.getrusage(resource.RUSAGE_CHILDREN)"
+                 ".ru_maxrss)", *self.words("--state", path + ".2", path)],
+                text=True, capture_output=True, check=True, env=self.env())
+            peaks.append((before >> 10, int(done.stdout)))
+        print(f"file and peak, KiB: {peaks}", flush=True)
+        self.assertLess(peaks[1][1] - peaks[0][1], 4096)
