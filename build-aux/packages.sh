@@ -23,6 +23,7 @@ run	uuid-dev			pc:uuid
 run	libssl-dev			pc:libcrypto
 run	zlib1g-dev			pc:zlib
 run	libcunit1-dev			pc:cunit
+run	libcurl4-openssl-dev		pc:libcurl
 run	nginx-light			cmd:nginx
 run	supervisor			cmd:supervisord
 run	mariadb-server-core		cmd:mariadbd

@@ -447,7 +447,7 @@ stack_start()
 	fi
 	waybill migrate >"$var/log/migrate.log" 2>&1 || die "the schema could" \
 		"not be migrated: $(tail -n 3 "$var/log/migrate.log")"
-	stack_ctl start fcgi:'*' worker retention nginx \
+	stack_ctl start fcgi:'*' worker:'*' retention nginx \
 		>"$var/log/start.log" 2>&1 || :
 	wait_ready
 	demo_key

@@ -19,9 +19,18 @@ struct body;
 
 enum { EXCHANGE_SEGMENTS_MAX = 8, EXCHANGE_HEADERS_BYTES = 4096 };
 
+struct exchange;
+
+/* The next piece of an answer that is too large to be held: into b, which is
+ * empty. Nothing added: that was all. false: f says why it breaks off. */
+typedef bool answer_stream(struct exchange *x, void *arg, struct buf *b,
+			   struct fail *f);
+
 struct answer {
 	int status;
 	const char *content_type;
+	answer_stream *stream; /* in place of the body; NULL: none */
+	void *stream_arg;
 	struct buf headers; /* further header lines, each ended by CRLF */
 	struct buf body;
 };

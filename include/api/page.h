@@ -46,6 +46,7 @@ MUST_CHECK bool page_read_after(const struct exchange *x, struct page *p,
 size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit);
 
 void page_begin(struct exchange *x);
+void page_begin_named(struct exchange *x, const char *name); /* "results" */
 void page_item(struct exchange *x); /* a comma where one belongs */
 /* position: of the last item looked at; p NULL: nothing follows. */
 void page_end(struct exchange *x, const struct page *p, struct sv position);

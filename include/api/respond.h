@@ -1,7 +1,8 @@
 /* Answers: JSON bodies, problem documents, and sending them.
  *
  * An answer is built in x->answer and sent once, by respond_send(), after
- * everything it says is durable.
+ * everything it says is durable. One that is too large to be held is a stream:
+ * the handler sets x->answer.stream, and its pieces are made while it is sent.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_RESPOND_H
@@ -20,7 +21,9 @@ void respond_header(struct answer *a, const char *name, struct sv value);
  * 9457), with the headers its status asks for. */
 void respond_problem(struct exchange *x, const struct fail *f);
 
-/* false: the other side is gone; nobody is left to tell. */
-MUST_CHECK bool respond_send(struct exchange *x);
+/* false: the other side is gone, and nobody is left to tell; or an answer that
+ * is streamed broke off: then f says why, and the connection ends without the
+ * end of the answer, so that the caller sees it is not whole. */
+MUST_CHECK bool respond_send(struct exchange *x, struct fail *f);
 
 #endif

@@ -52,5 +52,7 @@ bool fail_errno(struct fail *f, enum fail_code code, const char *doing,
 		const char *what); /* "cannot open /x: No such file" */
 
 const struct fail_info *fail_info(enum fail_code code);
+/* By its slug; FAIL_NONE: there is none (any more). */
+enum fail_code fail_named(struct sv slug);
 
 #endif

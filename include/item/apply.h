@@ -33,6 +33,7 @@ enum batch_mode {
 	BATCH_RELEASE = 4,
 	BATCH_DISCARD = 5,
 	BATCH_UNDO = 6,
+	BATCH_CANCEL = 7, /* of a job: in request_key alone */
 };
 const char *batch_mode_name(enum batch_mode m); /* "full-refresh" */
 

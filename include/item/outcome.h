@@ -51,6 +51,7 @@ const char *item_state_name(enum item_state s);   /* "ACTIVE" */
 const char *hold_code_name(enum hold_code c);     /* "bom-cycle" */
 const char *quarantine_state_name(enum quarantine_state s);
 /* The other way, for filters; 0: no such word. */
+enum item_status item_status_of(struct sv name);
 enum item_state item_state_of(struct sv name);
 enum hold_code hold_code_of(struct sv name);
 enum quarantine_state quarantine_state_of(struct sv name);
@@ -65,7 +66,9 @@ struct outcome {
 	uint64_t held_version;
 	bool has_internal_id;
 	struct id internal_id;
-	uint32_t rev; /* the item's after it; 0: none */
+	uint32_t rev;          /* the item's after it; 0: none */
+	struct sv kept_detail; /* batch_item.detail; p NULL: made from the
+				  rest */
 	/* QUARANTINED */
 	bool has_quarantine_id;
 	struct id quarantine_id;

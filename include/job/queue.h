@@ -152,6 +152,14 @@ MUST_CHECK bool queue_cancel(struct db *db, uint32_t partner_id,
 			     struct id job_id, struct arena *a,
 			     enum job_state *state_r, struct fail *f);
 
+/* In a transaction: a FAILED or CANCELLED job is QUEUED again, at the end of
+ * its lane, and goes on from its checkpoint. FAIL_JOB_KEPT: it is not
+ * finished, completed, a full-refresh (what it names is not kept), or its
+ * chunks are gone. FAIL_JOB_IN_FLIGHT: the lane's rules. */
+MUST_CHECK bool queue_requeue(struct db *db, uint32_t partner_id,
+			      struct id job_id, struct arena *a,
+			      struct fail *f);
+
 /* Is another partner waiting while we go on with this one? */
 MUST_CHECK bool queue_others_wait(struct db *db, uint32_t partner_id,
 				  struct arena *a, bool *wait_r,

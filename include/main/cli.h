@@ -18,7 +18,7 @@
 #include "base/fail.h"
 #include "db/stmt.h"
 
-enum { CLI_OPTIONS_MAX = 12, CLI_WORDS_MAX = 4, CLI_COLUMNS_MAX = 12 };
+enum { CLI_OPTIONS_MAX = 16, CLI_WORDS_MAX = 64, CLI_COLUMNS_MAX = 12 };
 
 enum cli_option_kind { CLI_FLAG, CLI_VALUE };
 
@@ -33,6 +33,7 @@ struct cli {
 	struct arena arena;
 	struct db *db; /* the owner's; NULL if the command asked for none */
 	bool json;
+	int exit_status; /* of a run that was no failure; 0 unless set */
 	/* arguments */
 	struct sv words[CLI_WORDS_MAX];
 	size_t word_count;
@@ -68,6 +69,9 @@ extern const struct cli_command CMD_PARTNER_ADD, CMD_PARTNER_SET,
 extern const struct cli_command CMD_KEY_CREATE, CMD_KEY_LIST, CMD_KEY_REVOKE;
 extern const struct cli_command CMD_QUARANTINE_LIST, CMD_QUARANTINE_SHOW,
 	CMD_QUARANTINE_RELEASE, CMD_QUARANTINE_DISCARD;
+extern const struct cli_command CMD_JOB_LIST, CMD_JOB_SHOW, CMD_JOB_WATCH,
+	CMD_JOB_CANCEL, CMD_JOB_REQUEUE;
 extern const struct cli_command CMD_RETENTION_RUN;
+extern const struct cli_command CMD_SEND;
 
 #endif

@@ -73,6 +73,10 @@ bool fcgi_broken(const struct fcgi *c);
  * CRLF ... CRLF body). false: the other side is gone. */
 MUST_CHECK bool fcgi_write(struct fcgi *c, struct sv bytes);
 
+/* End the connection without the end of the answer: the caller sees that it
+ * broke off. */
+void fcgi_abort(struct fcgi *c);
+
 /* The answer is out and the connection closed. Nothing happens if there is
  * none, so that it may be called twice. */
 void fcgi_finish(struct fcgi *c);

@@ -55,6 +55,7 @@ static bool may_have(const struct exchange *x,
 	case BATCH_RELEASE:
 	case BATCH_DISCARD:
 	case BATCH_UNDO:
+	case BATCH_CANCEL:
 		break;
 	}
 	if (x->who.scopes & scope)

@@ -41,9 +41,14 @@ size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit)
 	return n;
 }
 
+void page_begin_named(struct exchange *x, const char *name)
+{
+	buf_addf(&x->answer.body, "{\"%s\":[", name);
+}
+
 void page_begin(struct exchange *x)
 {
-	buf_add_text(&x->answer.body, "{\"items\":[");
+	page_begin_named(x, "items");
 }
 
 void page_item(struct exchange *x)

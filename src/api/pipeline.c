@@ -329,7 +329,7 @@ static void log_request(const struct exchange *x, const struct fail *f,
 		log_str(&l, "correlation_mismatch", SV("true"));
 	if (f->code != FAIL_NONE)
 		log_fail(&l, f);
-	if (!sent)
+	if (!sent && f->code == FAIL_NONE)
 		log_str(&l, "note", SV("the caller was gone"));
 	log_end(&l);
 }
@@ -366,7 +366,7 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 	else
 		*f = FAIL_INIT; /* what a retry has mended */
 	fault_at("pipeline.before_send");
-	sent = respond_send(&x);
+	sent = respond_send(&x, f);
 	usec = clock_mono_us() - x.started_us;
 	count(&x, usec);
 	log_request(&x, f, usec, sent);

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
+#include "base/fault.h"
 #include "base/metric.h"
 
 void respond_init(struct answer *a, size_t body_max)
@@ -88,6 +90,7 @@ void respond_problem(struct exchange *x, const struct fail *f)
 		bug("a problem without a failure");
 	buf_reset(&a->headers);
 	buf_reset(&a->body);
+	a->stream = NULL;
 	a->status = fail_info(f->code)->status;
 	a->content_type = "application/problem+json";
 	problem_headers(x, f);
@@ -101,7 +104,8 @@ static void head(const struct exchange *x, struct buf *b)
 
 	buf_addf(b, "Status: %d %s\r\n", a->status, http_reason(a->status));
 	buf_addf(b, "Content-Type: %s\r\n", a->content_type);
-	buf_addf(b, "Content-Length: %zu\r\n", a->body.n);
+	if (!a->stream)
+		buf_addf(b, "Content-Length: %zu\r\n", a->body.n);
 	buf_addf(b, "X-Request-Id: %.*s\r\n", SV_ARG(x->request_id));
 	if (x->correlation_text.n)
 		buf_addf(b, "X-Correlation-Id: %.*s\r\n",
@@ -111,7 +115,43 @@ static void head(const struct exchange *x, struct buf *b)
 	buf_add_text(b, "\r\n");
 }
 
-bool respond_send(struct exchange *x)
+/* A stream may take longer than a request, as long as it gets on: nginx takes
+ * in what a slow caller leaves. */
+static bool send_stream(struct exchange *x, struct fail *f)
+{
+	uint64_t end_ms = x->started_us / 1000 + x->conf->intake_deadline_ms;
+	struct answer *a = &x->answer;
+
+	do {
+		if (clock_mono_ms() > end_ms)
+			return fail_set(f, FAIL_REQUEST_TIMEOUT,
+					"the answer took too long");
+		exchange_extend(x, x->conf->request_deadline_ms);
+		buf_reset(&a->body);
+		if (!a->stream(x, a->stream_arg, &a->body, f))
+			return false;
+		if (!buf_ok(&a->body))
+			bug("a piece of a stream is too large");
+		if (a->body.n && !fcgi_write(x->fcgi, buf_sv(&a->body)))
+			return false;
+		fault_at("respond.streamed");
+	} while (a->body.n);
+	return true;
+}
+
+static bool send_body(struct exchange *x, struct fail *f)
+{
+	if (x->http->method == HTTP_HEAD)
+		return true;
+	if (!x->answer.stream)
+		return fcgi_write(x->fcgi, buf_sv(&x->answer.body));
+	if (send_stream(x, f))
+		return true;
+	fcgi_abort(x->fcgi);
+	return false;
+}
+
+bool respond_send(struct exchange *x, struct fail *f)
 {
 	struct answer *a = &x->answer;
 	struct buf b;
@@ -122,9 +162,7 @@ bool respond_send(struct exchange *x)
 		    x->route ? "a route" : "the pipeline");
 	buf_init(&b, 2 * EXCHANGE_HEADERS_BYTES);
 	head(x, &b);
-	ok = fcgi_write(x->fcgi, buf_sv(&b)) &&
-	     (x->http->method == HTTP_HEAD ||
-	      fcgi_write(x->fcgi, buf_sv(&a->body)));
+	ok = fcgi_write(x->fcgi, buf_sv(&b)) && send_body(x, f);
 	buf_release(&b);
 	return ok;
 }

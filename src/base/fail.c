@@ -46,3 +46,11 @@ const struct fail_info *fail_info(enum fail_code code)
 		bug("fail code %d", (int)code);
 	return &INFOS[code];
 }
+
+enum fail_code fail_named(struct sv slug)
+{
+	for (int i = FAIL_NONE + 1; i < FAIL_COUNT; i++)
+		if (sv_eq(slug, sv_of(INFOS[i].slug)))
+			return (enum fail_code)i;
+	return FAIL_NONE;
+}

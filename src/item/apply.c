@@ -10,6 +10,7 @@ static const struct mode_row {
 	{BATCH_UPSERT, "upsert"},   {BATCH_REFRESH, "full-refresh"},
 	{BATCH_BULK, "bulk"},       {BATCH_RELEASE, "release"},
 	{BATCH_DISCARD, "discard"}, {BATCH_UNDO, "undo-refresh"},
+	{BATCH_CANCEL, "cancel"},
 };
 
 const char *batch_mode_name(enum batch_mode m)

@@ -80,6 +80,11 @@ const char *quarantine_state_name(enum quarantine_state s)
 		       "quarantine state");
 }
 
+enum item_status item_status_of(struct sv name)
+{
+	return (enum item_status)number_of(STATUSES, ARRAY_LEN(STATUSES), name);
+}
+
 enum item_state item_state_of(struct sv name)
 {
 	return (enum item_state)number_of(STATES, ARRAY_LEN(STATES), name);
@@ -228,7 +233,10 @@ void outcome_add_result(struct buf *b, enum collection c,
 	case ITEM_QUARANTINED:
 	case ITEM_REJECTED:
 		buf_add_byte(b, ',');
-		outcome_add_detail(b, in, o);
+		if (o->kept_detail.p)
+			buf_add(b, o->kept_detail);
+		else
+			outcome_add_detail(b, in, o);
 		break;
 	}
 	buf_add_byte(b, '}');

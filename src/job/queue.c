@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/metric.h"
 #include "db/txn.h"
@@ -433,6 +434,58 @@ bool queue_cancel(struct db *db, uint32_t partner_id, struct id job_id,
 		return true;
 	}
 	bug("job state %d", (int)j.state);
+}
+
+static bool chunks_there(struct db *db, const struct job *j, struct arena *a,
+			 struct fail *f)
+{
+	struct db_table t;
+
+	if (!db_query(db, STMT_CHUNK_COUNT,
+		      DB_ARGS(id_val(&j->job_id),
+			      db_uint(clock_day(id_wall_ms(j->job_id)))),
+		      a, &t, f))
+		return false;
+	return db_cell(&t, 0, 0)->u == j->chunk_count ||
+	       fail_set(f, FAIL_JOB_KEPT,
+			"the items of the job are no longer kept");
+}
+
+static bool may_requeue(const struct job *j, struct fail *f)
+{
+	if (j->state != JOB_FAILED && j->state != JOB_CANCELLED)
+		return fail_set(f, FAIL_JOB_KEPT, "the job is %s",
+				job_state_name(j->state));
+	if (j->kind == JOB_REFRESH)
+		return fail_set(f, FAIL_JOB_KEPT,
+				"a full-refresh is not queued again: the "
+				"collection has moved on; it has to be sent "
+				"anew");
+	return true;
+}
+
+bool queue_requeue(struct db *db, uint32_t partner_id, struct id job_id,
+		   struct arena *a, struct fail *f)
+{
+	struct job j = {.partner_id = partner_id, .job_id = job_id};
+	uint64_t affected = 0;
+	bool found;
+
+	if (!read_job(db, STMT_JOB_LOCK, &j, a, &found, f))
+		return false;
+	if (!found)
+		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
+	if (!may_requeue(&j, f) || !chunks_there(db, &j, a, f) ||
+	    (j.kind != JOB_RELEASE && !enter_lane(db, &j, f)) ||
+	    !db_exec(db,
+		     j.kind == JOB_RELEASE ? STMT_JOB_REQUEUE_FREE
+					   : STMT_JOB_REQUEUE,
+		     DB_ARGS(db_uint(partner_id), id_val(&job_id)), &affected,
+		     f))
+		return false;
+	if (affected != 1)
+		bug("a job was not queued again");
+	return true;
 }
 
 /* Claiming. */

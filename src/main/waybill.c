@@ -19,7 +19,13 @@ static const struct cli_command *const COMMANDS[] = {
 	&CMD_QUARANTINE_SHOW,
 	&CMD_QUARANTINE_RELEASE,
 	&CMD_QUARANTINE_DISCARD,
+	&CMD_JOB_LIST,
+	&CMD_JOB_SHOW,
+	&CMD_JOB_WATCH,
+	&CMD_JOB_CANCEL,
+	&CMD_JOB_REQUEUE,
 	&CMD_RETENTION_RUN,
+	&CMD_SEND,
 };
 
 static void usage(FILE *out)
@@ -188,5 +194,5 @@ int main(int argc, char **argv)
 	arena_release(&cli.arena);
 	if (fflush(stdout) != 0 && ok)
 		return 1;
-	return ok ? 0 : fail_info(f.code)->exit_status;
+	return ok ? cli.exit_status : fail_info(f.code)->exit_status;
 }

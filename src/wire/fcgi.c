@@ -392,6 +392,24 @@ bool fcgi_write(struct fcgi *c, struct sv bytes)
 	return c->open;
 }
 
+void fcgi_abort(struct fcgi *c)
+{
+	static const char NO_RECORD[8];
+	ssize_t n;
+
+	if (!c->open)
+		return;
+	c->open = false;
+	/* nginx takes the end of a connection for the end of an answer that
+	 * has no length. It does not take a record of version 0. */
+	FCGX_FFlush(c->request.out);
+	n = write(c->request.ipcFd, NO_RECORD, sizeof(NO_RECORD));
+	(void)n;
+	FCGX_Free(&c->request, 1);
+	if (FCGX_InitRequest(&c->request, LISTEN_FD, FCGI_FAIL_ACCEPT_ON_INTR))
+		bug("libfcgi cannot begin anew");
+}
+
 void fcgi_finish(struct fcgi *c)
 {
 	if (!c->open)
