@@ -255,7 +255,7 @@ static bool answer_page(struct results *r, struct fail *f)
 {
 	struct exchange *x = r->x;
 	struct sv end = SV_NONE;
-	uint64_t position;
+	uint64_t position = 0;
 
 	r->arena = x->arena;
 	if (!read_page(r, f))
@@ -306,7 +306,7 @@ static bool stream_page(struct exchange *x, void *arg, struct buf *b,
 			struct fail *f)
 {
 	struct results *r = arg;
-	uint64_t position;
+	uint64_t position = 0;
 	bool ok = true;
 
 	(void)x;
