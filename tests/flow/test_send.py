@@ -123,7 +123,9 @@ class Send(unittest.TestCase):
     def test_a_file_that_was_sent_is_not_sent_again(self):
         write_ndjson(self.path("a.ndjson"), [sku(i) for i in range(10)])
         first = self.sum(self.path("a.ndjson"))
+        before = self.s.metric("waybill_replays_total") or 0
         again = self.send("--json", self.path("a.ndjson"))
+        self.assertEqual(self.s.metric("waybill_replays_total") or 0, before)
         self.assertEqual(json.loads(again.stdout), first)
         self.assertIn("sent already", again.stderr)
         self.want_once(10, 1)
@@ -214,9 +216,12 @@ class Send(unittest.TestCase):
         subprocess.run(self.words("--batch", "10", path), check=False,
                        capture_output=True,
                        env=self.env(WAYBILL_TEST_FAULT="*:3:kill"))
-        write_ndjson(path, [sku(i) for i in range(21)])
-        done = self.send(path, want=1)
-        self.assertIn("begun with other content", done.stderr)
+        same_size = [sku(i) for i in range(20)]
+        same_size[19]["source_id"] = "T000019"
+        for items in ([sku(i) for i in range(21)], same_size):
+            write_ndjson(path, items)
+            done = self.send(path, want=1)
+            self.assertIn("begun with other content", done.stderr)
         write_ndjson(path, [sku(i) for i in range(20)])
         self.send(path)
         write_ndjson(path, [sku(i) for i in range(21)])
