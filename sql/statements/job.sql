@@ -1,4 +1,8 @@
 -- The queue of jobs: lanes, leases, checkpoints.
+--
+-- Whoever locks a job does so by its primary key, and the writes say so: left
+-- to choose, MariaDB takes job_by_id for an UPDATE and the primary key for a
+-- SELECT ... FOR UPDATE, and then two of them lock each other out.
 -- SPDX-License-Identifier: Apache-2.0
 
 -- A job enters its lane if the lane's rules let it; the row stays locked, so
@@ -75,19 +79,25 @@ VALUES (?, ?, ?, ?, ?, ?, 0, 2,
 	?, 0, ?, ?, NOW(3));
 
 -- Who may be claimed: the oldest of each lane and those of no lane, if nobody
--- has them. The oldest are found by jumping along job_lane, however long the
--- lanes are. Argument: most rows.
+-- has them. One look into job_lane for each lane that has any, however long
+-- the lane is; the index is named, because by its own choice the server reads
+-- all that is queued. Argument: most rows.
 -- name: job_candidates
 -- rows: one each, in the order to be tried: partner_id, job_id, token
 SELECT c.partner_id, c.job_id, c.token
 FROM (SELECT j.partner_id, j.job_id, j.token, j.created_at
-	FROM (SELECT partner_id, collection, MIN(seq) AS seq
-		FROM job
-		WHERE open_as = 1
-		GROUP BY partner_id, collection) h
-	JOIN job j ON j.open_as = 1 AND j.partner_id = h.partner_id
-		AND j.collection = h.collection AND j.seq = h.seq
-	WHERE (j.lease_until IS NULL OR j.lease_until < NOW(6))
+	FROM lane l
+	STRAIGHT_JOIN job j FORCE INDEX (job_lane)
+		ON j.open_as = 1 AND j.partner_id = l.partner_id
+		AND j.collection = l.collection
+		AND j.seq = (SELECT o.seq
+			FROM job o FORCE INDEX (job_lane)
+			WHERE o.open_as = 1 AND o.partner_id = l.partner_id
+				AND o.collection = l.collection
+			ORDER BY o.seq
+			LIMIT 1)
+	WHERE l.open_jobs > 0
+		AND (j.lease_until IS NULL OR j.lease_until < NOW(6))
 		AND (j.not_before IS NULL OR j.not_before <= NOW(6))
 	UNION ALL
 	SELECT j.partner_id, j.job_id, j.token, j.created_at
@@ -105,7 +115,7 @@ LIMIT ?;
 -- the token it was seen with.
 -- name: job_claim
 -- rows: 1: ours; 0: somebody was faster
-UPDATE job SET
+UPDATE job FORCE INDEX (PRIMARY) SET
 	attempt = attempt + (lease_until IS NOT NULL AND token <> ?),
 	token = ?,
 	state = 2,
@@ -153,7 +163,7 @@ FOR UPDATE;
 -- next_chunk.
 -- name: job_checkpoint
 -- rows: 1; 0: it has another owner, or this was done already
-UPDATE job SET
+UPDATE job FORCE INDEX (PRIMARY) SET
 	processed = processed + ?,
 	accepted = accepted + ?,
 	replay = replay + ?,
@@ -173,7 +183,7 @@ WHERE partner_id = ? AND job_id = ? AND token = ? AND step = ?
 -- Arguments: state, error_slug, error_detail, partner_id, job_id, token.
 -- name: job_finish
 -- rows: 1; 0: it has another owner, or is finished
-UPDATE job SET
+UPDATE job FORCE INDEX (PRIMARY) SET
 	state = ?,
 	open_as = NULL,
 	lease_until = NULL,
@@ -188,7 +198,7 @@ WHERE partner_id = ? AND job_id = ? AND token = ? AND open_as IS NOT NULL;
 -- waiting_for, partner_id, job_id, token.
 -- name: job_give_back
 -- rows: 1; 0: it has another owner, or is finished
-UPDATE job SET
+UPDATE job FORCE INDEX (PRIMARY) SET
 	state = 1,
 	attempt = attempt + ?,
 	token = 0,
@@ -200,7 +210,7 @@ WHERE partner_id = ? AND job_id = ? AND token = ? AND open_as IS NOT NULL;
 -- Arguments: partner_id, job_id.
 -- name: job_ask_cancel
 -- rows: 1; 0: it was asked already
-UPDATE job SET cancel_requested = 1
+UPDATE job FORCE INDEX (PRIMARY) SET cancel_requested = 1
 WHERE partner_id = ? AND job_id = ? AND open_as IS NOT NULL;
 
 -- Argument: the partner who has its turn, twice.
@@ -208,13 +218,17 @@ WHERE partner_id = ? AND job_id = ? AND open_as IS NOT NULL;
 -- rows: one if a job of another partner could be claimed: 1
 SELECT 1
 FROM (SELECT j.lease_until
-	FROM (SELECT partner_id, collection, MIN(seq) AS seq
-		FROM job
-		WHERE open_as = 1
-		GROUP BY partner_id, collection) h
-	JOIN job j ON j.open_as = 1 AND j.partner_id = h.partner_id
-		AND j.collection = h.collection AND j.seq = h.seq
-	WHERE h.partner_id <> ?
+	FROM lane l
+	STRAIGHT_JOIN job j FORCE INDEX (job_lane)
+		ON j.open_as = 1 AND j.partner_id = l.partner_id
+		AND j.collection = l.collection
+		AND j.seq = (SELECT o.seq
+			FROM job o FORCE INDEX (job_lane)
+			WHERE o.open_as = 1 AND o.partner_id = l.partner_id
+				AND o.collection = l.collection
+			ORDER BY o.seq
+			LIMIT 1)
+	WHERE l.open_jobs > 0 AND l.partner_id <> ?
 		AND (j.lease_until IS NULL OR j.lease_until < NOW(6))
 		AND (j.not_before IS NULL OR j.not_before <= NOW(6))
 	UNION ALL

@@ -216,6 +216,20 @@ class Turns(Case):
             "SELECT COUNT(*) FROM item WHERE source_id LIKE 'stop-%'"),
             [[str(got["accepted"])]])
 
+    def test_a_job_may_be_written_by_others_while_it_runs(self):
+        """Everybody locks the row first and by one index: no deadlocks."""
+        job = self.s.enqueue(chunks("shared", 150, 20))
+        w = self.s.worker()
+        self.s.wait(lambda: self.s.job(job)["next_chunk"] > 2)
+        said = [self.s.sql("UPDATE job SET bytes = bytes + 1 "
+                           f"WHERE partner_id = 1 AND job_id = X'{job}'",
+                           ok=False) for _ in range(15)]
+        self.assertGreater(self.s.unfinished(), 0, "it was too quick")
+        self.s.wait(lambda: not self.s.unfinished())
+        self.s.end(w)
+        self.assertEqual(set(said), {""})
+        self.check_all_once(job, "shared", 150 * 20)
+
     def test_a_malformed_item_fails_alone(self):
         job = self.s.enqueue([[uom("good", 1), {"source_id": "bad"}, 7],
                               [uom("good", 1)]])
