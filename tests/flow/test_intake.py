@@ -63,7 +63,7 @@ class Base(unittest.TestCase):
         cls.addClassCleanup(cls.s.remove)
         cls.addClassCleanup(cls.s.stop)
         # Jobs stay as they were taken in.
-        cls.s.supervisorctl("stop", "worker")
+        cls.s.supervisorctl("stop", "worker:*")
 
     def setUp(self):
         for table in ("job", "lane", "job_chunk", "refresh_name", "batch",

@@ -333,7 +333,8 @@ class Quarantine(Reads):
                                    for i, c in ((1, SKUS), (2, UOMS),
                                                 (3, SKUS), (4, SKUS))] +
                           [quarantine_row(9, "W9", partner=2)])
-        self.s.sql("INSERT INTO quarantine_wait VALUES " + ",".join(
+        self.s.sql("INSERT INTO quarantine_wait (partner_id, collection, "
+                   "source_id, quarantine_id) VALUES " + ",".join(
             f"({p},{c},{quote(s)},X'{q:032x}')" for p, c, s, q in (
                 (1, UOMS, "EA", 1), (1, SKUS, "EA", 1), (1, SKUS, "EA", 2),
                 (1, UOMS, "KG", 3), (1, UOMS, "EA", 4), (2, UOMS, "EA", 9))))

@@ -94,7 +94,7 @@ class Life(unittest.TestCase):
     def test_status_tells_and_a_second_start_is_harmless(self):
         done = self.stack.run("status")
         self.assertEqual(done.returncode, 0, done)
-        for name in ("mariadb", "nginx", "worker", "fcgi:parent_0",
+        for name in ("mariadb", "nginx", "worker:worker_0", "fcgi:parent_0",
                      "fcgi:parent_1"):
             self.assertIn(name, done.stdout)
         before = self.stack.all_pids()
