@@ -277,7 +277,10 @@ def orphans(stack):
             "WHERE b.batch_id IS NULL",
         "batch with fewer or more items than it says":
             "batch b WHERE mode IN (1, 2) AND total + tombstoned <> (SELECT "
-            "COUNT(*) FROM batch_item i WHERE i.batch_id = b.batch_id)",
+            "COUNT(*) FROM batch_item i WHERE i.batch_id = b.batch_id) "
+            # A job's batch fills up chunk by chunk.
+            "AND NOT EXISTS (SELECT 1 FROM job j WHERE "
+            "j.batch_id = b.batch_id AND j.state IN (1, 2))",
         "response without key":
             "response r LEFT JOIN request_key k USING (batch_id) "
             "WHERE k.batch_id IS NULL",
