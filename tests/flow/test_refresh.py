@@ -3,7 +3,7 @@
 import unittest
 
 from items import Partner, bom, brief, checksums, new_key, orphans, sku, uom
-from stack import Stack
+from stack import Stack, wait_for
 
 SYNC_MAX = 300
 
@@ -201,19 +201,30 @@ class Guards(RefreshTest):
 
 
 class Size(RefreshTest):
+    def finished(self, answer):
+        """What became of the job."""
+        path = "/jobs/" + answer.json()["job_id"]
+        wait_for(lambda: self.p.get(path).json()["status"] == "COMPLETED",
+                 what="the job's end")
+        return self.p.get(path).json()
+
     def test_named_plus_active_over_the_threshold_needs_a_job(self):
         p, key = self.p, new_key()
         self.fill(200)
         named = [uom(f"U{i:03}", 2) for i in range(SYNC_MAX - 200 + 1)]
         before = checksums(self.stack)
-        answer = p.refresh("uoms", named, key=key, confirm="true")
-        self.refused(answer, 413, "body-too-large")
         answer = p.refresh("uoms", named, key="", confirm="true",
                            dry_run="true")
         self.refused(answer, 413, "body-too-large")
         self.assertEqual(checksums(self.stack), before)
         answer = p.refresh("uoms", named[:-1], key=key, confirm="true")
         self.assertEqual(answer.status, 200, answer)
+        self.p = p = Partner(self.stack)
+        self.fill(200)
+        answer = p.refresh("uoms", named, confirm="true")
+        self.assertEqual(answer.status, 202, answer)
+        self.finished(answer)
+        self.assertEqual(self.active(), [u["source_id"] for u in named])
 
     def test_an_id_named_twice_is_one(self):
         self.fill(200)
@@ -221,12 +232,15 @@ class Size(RefreshTest):
         answer = self.p.refresh("uoms", named + named, confirm="true")
         self.assertEqual(answer.status, 200, answer)
 
-    def test_more_items_than_the_threshold_are_413(self):
+    def test_more_items_than_the_threshold_are_a_job(self):
         items = [uom(f"U{i}") for i in range(SYNC_MAX + 1)]
-        self.refused(self.p.post("uoms", items), 413, "body-too-large")
         self.refused(self.p.post("uoms", items, key="", dry_run="true"), 413,
                      "body-too-large")
         self.assertEqual(self.p.post("uoms", items[1:]).status, 200)
+        answer = self.p.post("uoms", items)
+        self.assertEqual(answer.status, 202, answer)
+        self.assertEqual(self.finished(answer)["summary"]["accepted"],
+                         len(items))
 
 
 class Undo(RefreshTest):
