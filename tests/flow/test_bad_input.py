@@ -1,6 +1,7 @@
 """Wrong, broken and hostile requests: each gets its right refusal, and none
 costs a worker."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import collections
 import concurrent.futures
 import gzip

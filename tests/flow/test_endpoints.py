@@ -1,5 +1,6 @@
 """What the routes promise: where they are, headers, problems, metrics, logs."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import concurrent.futures
 import json
 import os

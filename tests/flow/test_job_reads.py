@@ -2,6 +2,7 @@
 operator's command. The jobs are real ones; the worker is stopped where a test
 wants to see one that waits."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import http.client
 import json
 import os

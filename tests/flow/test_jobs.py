@@ -5,6 +5,7 @@ The laws that are tested stand in include/job/queue.h (Q), include/job/run.h
 (N) and the contract, sections 4 and 5.
 """
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import json
 import os
 import signal

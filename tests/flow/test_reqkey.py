@@ -7,6 +7,7 @@ that two runs never answer alike). Names in brackets are guarantees of
 include/api/keyed.h, gate/reqkey.h and gate/inflight.h.
 """
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import email.utils
 import gzip
 import json

@@ -1,5 +1,6 @@
 """./run: starts, keeps, stops; and says what to do when it cannot."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import os
 import re
 import shutil

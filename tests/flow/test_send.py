@@ -1,5 +1,6 @@
 """waybill send against a whole service: every item once, whatever dies."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import csv
 import itertools
 import json
