@@ -415,5 +415,8 @@ void fcgi_finish(struct fcgi *c)
 	if (!c->open)
 		return;
 	c->open = false;
+	/* nginx asks to keep the connection only so that it notices an answer
+	 * that breaks off; kept ones would pin this worker. */
+	c->request.keepConnection = 0;
 	FCGX_Finish_r(&c->request);
 }
