@@ -5,8 +5,8 @@
 # TARGETS is one word for make ("all", "check-programs" ...; several with
 # spaces). Only what changed is built; a DIR that was configured for another
 # path or with other options is made anew. One build at a time uses a source
-# tree, since autotools write into it. What is said goes to DIR.log, whose end
-# is shown on failure.
+# tree, since autotools write into it. What is said goes to DIR.log, whose
+# errors are shown on failure.
 set -euo pipefail
 
 src=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -63,7 +63,8 @@ if ! build >"$dir.log" 2>&1 8>&-; then
 	# to fail: only a build from nothing decides.
 	find "$dir" -mindepth 1 -delete
 	if ! build >"$dir.log" 2>&1 8>&-; then
-		tail -n 40 "$dir.log" >&2
+		grep -n -A 3 -E '(error|undefined reference)|\*\*\*' \
+			"$dir.log" | head -n 40 >&2 || tail -n 40 "$dir.log" >&2
 		die "failed; the whole log is $dir.log"
 	fi
 fi

@@ -169,7 +169,7 @@ static void a_migration_killed_anywhere_ends_the_same_when_run_again(void)
 {
 	char *want;
 	struct world w;
-	int status;
+	int status = 0;
 
 	if (!world_exists() || !have_faults())
 		return;
