@@ -44,6 +44,13 @@ struct principal {
 	char credential[AUTH_ID];
 	unsigned scopes;
 	bool is_strict; /* a key reused for another request: 422 */
+	/* The partner's limits, as they were auth_cache ago at most. */
+	uint32_t rate_per_s, burst; /* rate_per_s 0: no limit */
+	bool has_quota;
+	uint64_t quota_items; /* a UTC day */
+	/* The credential's warehouses: a JSON array of source ids, p NULL: all.
+	 * Holds until the next auth_check() of this process. */
+	struct sv warehouses;
 };
 
 struct auth;

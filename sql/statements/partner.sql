@@ -3,7 +3,7 @@
 
 -- `expires` by TIMESTAMPDIFF: UNIX_TIMESTAMP ends in 2038.
 -- name: credential_find
--- rows: one, or none: credential_id, partner_id, partner's name, partner's state, hash, scopes, expires (unix ms or NULL), revoked (0/1), kind, mtls_only, expired (0/1), is_strict
+-- rows: one, or none: credential_id, partner_id, partner's name, partner's state, hash, scopes, expires (unix ms or NULL), revoked (0/1), kind, mtls_only, expired (0/1), is_strict, rate_per_s, burst, quota_items_per_day (NULL: no limit), warehouses (JSON array or NULL)
 -- literals: '1970-01-01'
 SELECT c.credential_id, c.partner_id, p.name, p.state, c.hash, c.scopes,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.expires_at) DIV 1000,
@@ -11,7 +11,11 @@ SELECT c.credential_id, c.partner_id, p.name, p.state, c.hash, c.scopes,
 	c.kind,
 	p.mtls_only,
 	COALESCE(c.expires_at <= NOW(3), 0),
-	p.is_strict
+	p.is_strict,
+	p.rate_per_s,
+	p.burst,
+	p.quota_items_per_day,
+	c.warehouses
 FROM credential c
 JOIN partner p ON p.partner_id = c.partner_id
 WHERE c.credential_id = ?;

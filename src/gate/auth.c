@@ -29,6 +29,7 @@ struct cached {
 	uint64_t expires_wall_ms; /* of the credential; 0: never */
 	uint8_t hash[DIGEST_BYTES];
 	struct principal who;
+	char *warehouses; /* what who.warehouses points at */
 };
 
 struct auth {
@@ -111,6 +112,8 @@ void auth_free(struct auth *auth)
 	if (!auth)
 		return;
 	arena_release(&auth->arena);
+	for (size_t i = 0; i < CACHE_SLOTS; i++)
+		free(auth->cache[i].warehouses);
 	digest_wipe(auth, sizeof(*auth));
 	free(auth);
 }
@@ -211,7 +214,11 @@ enum {
 	C_KIND,
 	C_MTLS_ONLY,
 	C_EXPIRED,
-	C_STRICT
+	C_STRICT,
+	C_RATE,
+	C_BURST,
+	C_QUOTA,
+	C_WAREHOUSES
 };
 
 static bool usable(const struct db_table *t, const uint8_t hash[DIGEST_BYTES])
@@ -225,6 +232,34 @@ static bool usable(const struct db_table *t, const uint8_t hash[DIGEST_BYTES])
 	       !db_cell(t, 0, C_EXPIRED)->u;
 }
 
+/* A burst that is not set is one second's worth. */
+static void remember_limits(struct principal *who, const struct db_table *t)
+{
+	const struct db_val *burst = db_cell(t, 0, C_BURST);
+	const struct db_val *rate = db_cell(t, 0, C_RATE);
+	const struct db_val *quota = db_cell(t, 0, C_QUOTA);
+
+	who->rate_per_s = rate->kind == DB_NULL ? 0 : (uint32_t)rate->u;
+	who->burst =
+		burst->kind == DB_NULL ? who->rate_per_s : (uint32_t)burst->u;
+	who->has_quota = quota->kind != DB_NULL;
+	who->quota_items = who->has_quota ? quota->u : 0;
+}
+
+static void remember_warehouses(struct cached *slot, const struct db_val *v)
+{
+	free(slot->warehouses);
+	slot->warehouses = NULL;
+	slot->who.warehouses = SV_NONE;
+	if (v->kind == DB_NULL)
+		return;
+	slot->warehouses = malloc(v->bytes.n + 1);
+	if (!slot->warehouses)
+		bug("out of memory for a credential");
+	memcpy(slot->warehouses, v->bytes.p, v->bytes.n);
+	slot->who.warehouses = sv_from(slot->warehouses, v->bytes.n);
+}
+
 static void remember(struct auth *auth, struct cached *slot,
 		     const struct db_table *t, const uint8_t hash[DIGEST_BYTES])
 {
@@ -236,6 +271,8 @@ static void remember(struct auth *auth, struct cached *slot,
 	slot->who.partner_id = (uint32_t)db_cell(t, 0, C_PARTNER_ID)->u;
 	slot->who.scopes = (unsigned)db_cell(t, 0, C_SCOPES)->u;
 	slot->who.is_strict = db_cell(t, 0, C_STRICT)->u != 0;
+	remember_limits(&slot->who, t);
+	remember_warehouses(slot, db_cell(t, 0, C_WAREHOUSES));
 	copy_text(slot->who.partner, sizeof(slot->who.partner),
 		  db_cell(t, 0, C_PARTNER)->bytes);
 	copy_text(slot->who.credential, sizeof(slot->who.credential),

@@ -6,14 +6,18 @@
 #include "gate/auth.h"
 #include "main/cli.h"
 
-static const struct cli_option CREATE_OPTIONS[] = {
-	{"--scope", CLI_VALUE}, {"--expires", CLI_VALUE}, {NULL, CLI_FLAG}};
+static const struct cli_option CREATE_OPTIONS[] = {{"--scope", CLI_VALUE},
+						   {"--warehouse", CLI_VALUE},
+						   {"--expires", CLI_VALUE},
+						   {NULL, CLI_FLAG}};
+
+enum { WAREHOUSES_BYTES_MAX = 1 << 20 };
 
 struct change {
 	struct cli *cli;
 	struct auth_key key;
 	unsigned scopes;
-	struct db_val expires_days;
+	struct db_val warehouses, expires_days;
 	struct db_table found;
 	uint64_t changed;
 };
@@ -34,7 +38,7 @@ static enum db_step create_work(struct db *db, const struct db_attempt *at,
 		    DB_ARGS(db_text(sv_of(c->key.id)),
 			    *db_cell(&c->found, 0, 0), db_text(SV("KEY")),
 			    db_text(sv_from(c->key.hash, sizeof(c->key.hash))),
-			    db_uint(c->scopes), db_null(), c->expires_days),
+			    db_uint(c->scopes), c->warehouses, c->expires_days),
 		    &c->changed, f))
 		return DB_STEP_COMMIT;
 	if (db_last_class(db) == DB_DUPLICATE && at->maybe_committed)
@@ -42,13 +46,44 @@ static enum db_step create_work(struct db *db, const struct db_attempt *at,
 	return DB_STEP_FAIL;
 }
 
+/* "W1,W2" as a JSON array. */
+static bool read_warehouses(struct cli *cli, struct db_val *v_r, struct fail *f)
+{
+	struct sv rest = cli_value(cli, "--warehouse");
+	struct buf b;
+	bool ok = rest.n > 0;
+
+	buf_init(&b, WAREHOUSES_BYTES_MAX);
+	buf_add_byte(&b, '[');
+	while (ok && rest.n) {
+		struct sv one = sv_cut(&rest, ',');
+
+		if (b.n > 1)
+			buf_add_byte(&b, ',');
+		buf_add_json(&b, one);
+		ok = one.n > 0 && one.n <= 128 && text_is_utf8(one);
+	}
+	buf_add_byte(&b, ']');
+	ok = ok && buf_ok(&b);
+	if (ok)
+		*v_r = db_text(arena_sv(&cli->arena, buf_sv(&b)));
+	buf_release(&b);
+	return ok || fail_set(f, FAIL_USAGE,
+			      "--warehouse is a list of source ids of "
+			      "warehouses, joined by commas");
+}
+
 static bool read_options(struct change *c, struct fail *f)
 {
-	const struct cli *cli = c->cli;
+	struct cli *cli = c->cli;
 	uint64_t days;
 
 	c->scopes = AUTH_SCOPE_ALL;
+	c->warehouses = db_null();
 	c->expires_days = db_null();
+	if (cli_given(cli, "--warehouse") &&
+	    !read_warehouses(cli, &c->warehouses, f))
+		return false;
 	if (cli_given(cli, "--scope") &&
 	    !auth_scopes_parse(cli_value(cli, "--scope"), &c->scopes))
 		return fail_set(f, FAIL_USAGE,
@@ -153,7 +188,8 @@ static bool revoke(struct cli *cli, struct fail *f)
 const struct cli_command CMD_KEY_CREATE = {
 	"key",
 	"create",
-	"PARTNER [--scope ingest,read,admin] [--expires DAYS]",
+	"PARTNER [--scope ingest,read,admin] [--warehouse W,...] "
+	"[--expires DAYS]",
 	CREATE_OPTIONS,
 	1,
 	1,

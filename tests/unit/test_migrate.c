@@ -350,7 +350,7 @@ static void partners_and_credentials_read_back_as_written(void)
 	WANT_U64(s.revoked, 1);
 	WANT_U64(s.revoked_again, 0);
 	WANT_U64(s.disabled, 1);
-	WANT_U64(s.found.cols, 12);
+	WANT_U64(s.found.cols, 16);
 	c = s.found.cells;
 	WANT_SV(c[2].bytes, SV("ACME-A"));
 	WANT_SV(c[3].bytes, SV("ACTIVE"));
