@@ -152,6 +152,25 @@ FROM quarantine
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id IN ({list});
 
+-- Arguments: partner_id, collection, first and last source id, most rows.
+-- name: quarantine_stretch
+-- rows: as quarantine_picture, of all source ids between the two
+SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev
+FROM quarantine FORCE INDEX (quarantine_open)
+WHERE partner_id = ? AND collection = ? AND is_open = 1
+	AND source_id BETWEEN ? AND ?
+LIMIT ?;
+
+-- One that is being written is waited for.
+-- name: quarantine_stretch_any
+-- rows: one, if any record is open there: 1
+SELECT 1
+FROM quarantine FORCE INDEX (quarantine_open)
+WHERE partner_id = ? AND collection = ? AND is_open = 1
+	AND source_id BETWEEN ? AND ?
+LIMIT 1
+LOCK IN SHARE MODE;
+
 -- name: quarantine_picture_locked
 -- rows: as quarantine_picture, locked
 SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev

@@ -2,18 +2,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/ids.h"
 
+#include <pthread.h>
 #include <uuid/uuid.h>
 
 #include "base/digest.h"
 #include "base/text.h"
 
+/* Random bytes in stock: the kernel is asked once for many ids. A child must
+ * not use its parent's. */
+static struct {
+	uint8_t bytes[64 * sizeof(struct id)];
+	size_t left;
+	bool guarded;
+} stock;
+
+static void empty_stock(void)
+{
+	stock.left = 0;
+}
+
+static void fill_stock(void)
+{
+	if (!stock.guarded && pthread_atfork(NULL, NULL, empty_stock) != 0)
+		bug("pthread_atfork");
+	stock.guarded = true;
+	digest_random(stock.bytes, sizeof(stock.bytes));
+	stock.left = sizeof(stock.bytes);
+}
+
+static struct id random_id(void)
+{
+	struct id id;
+
+	if (!stock.left)
+		fill_stock();
+	stock.left -= sizeof(id.b);
+	memcpy(id.b, stock.bytes + stock.left, sizeof(id.b));
+	return id;
+}
+
 struct id id_new(uint64_t wall_ms)
 {
 	static uint64_t last_ms;
 	static uint32_t seq; /* 12 bits of rand_a, counting inside one ms */
-	struct id id;
+	struct id id = random_id();
 
-	digest_random(id.b, sizeof(id.b));
 	if (wall_ms > last_ms) {
 		last_ms = wall_ms;
 		/* Half the range is kept free to count in. */

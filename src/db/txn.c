@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "base/metric.h"
 
-enum { ATTEMPTS_MAX = 5, JITTER_MS = 10 };
+enum { ATTEMPTS_MAX = 8, JITTER_MS = 10, JITTER_DOUBLINGS = 4 };
 
 /* How one run of work() ended. */
 enum outcome {
@@ -103,13 +103,15 @@ static bool class_is_retried(enum db_class c, bool rerun)
 	bug("class %d", (int)c);
 }
 
-/* A random part of 10, 20, 40, 80 ms. */
+/* A random part of 10, 20, 40, 80, 160 ms and so on with that. */
 static uint64_t jitter_ms(unsigned no)
 {
+	unsigned doublings =
+		no - 1 < JITTER_DOUBLINGS ? no - 1 : JITTER_DOUBLINGS;
 	uint16_t r;
 
 	digest_random(&r, sizeof(r));
-	return 1 + r % ((uint64_t)JITTER_MS << (no - 1));
+	return 1 + r % ((uint64_t)JITTER_MS << doublings);
 }
 
 /* false: no attempt or no time is left. */

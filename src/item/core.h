@@ -73,6 +73,8 @@ struct core {
 	struct apply *a;
 	struct shelf shelves[COLLECTION_COUNT];
 	struct cycle *cycle; /* BOMs only */
+	/* No record was open between the first and the last key. */
+	bool no_record_near;
 	/* full-refresh: what is tombstoned; undo: what is brought back */
 	struct entry *doomed;
 	size_t doomed_count;

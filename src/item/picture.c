@@ -153,15 +153,12 @@ static bool load_shelf(struct core *c, struct db *db, enum collection col,
 /* Columns of STMT_QUARANTINE_PICTURE. */
 enum { Q_SOURCE_ID, Q_ID, Q_REV, Q_VERSION, Q_ATTEMPTS, Q_SEEN_REV };
 
-static void take_record(struct core *c, const struct db_table *t, size_t row)
+static void take_record(struct core *c, struct entry *e,
+			const struct db_table *t, size_t row)
 {
-	struct entry *e = core_find(c, c->a->collection,
-				    db_cell(t, row, Q_SOURCE_ID)->bytes);
 	const struct db_val *version = db_cell(t, row, Q_VERSION);
 	struct record *r = arena_alloc(c->a->arena, sizeof(*r));
 
-	if (!e)
-		bug("a record nobody asked for");
 	take_id(&r->id, db_cell(t, row, Q_ID));
 	r->rev = (uint32_t)db_cell(t, row, Q_REV)->u;
 	r->state = QUARANTINE_OPEN;
@@ -172,11 +169,57 @@ static void take_record(struct core *c, const struct db_table *t, size_t row)
 	e->record = r;
 }
 
-static bool load_records(struct core *c, struct db *db, struct fail *f)
+static void take_records(struct core *c, const struct db_table *t)
+{
+	for (size_t i = 0; i < t->rows; i++) {
+		struct entry *e = core_find(c, c->a->collection,
+					    db_cell(t, i, Q_SOURCE_ID)->bytes);
+
+		if (e)
+			take_record(c, e, t, i);
+	}
+}
+
+/* As a rule few records are open, and reading all between the first and the
+ * last key costs a tenth of asking for every key. Not after a race: then just
+ * the records in question are locked. */
+enum { STRETCH_KEYS_MIN = 10, STRETCH_ROWS_MAX = 100 };
+
+static bool load_stretch(struct core *c, struct db *db, bool *all_r,
+			 struct fail *f)
 {
 	const struct shelf *s = &c->shelves[c->a->collection];
 	struct db_table t;
 
+	*all_r = false;
+	if (c->a->lock || s->count < STRETCH_KEYS_MIN)
+		return true;
+	if (!db_query(db, STMT_QUARANTINE_STRETCH,
+		      DB_ARGS(db_uint(c->a->partner_id),
+			      db_uint((uint64_t)c->a->collection),
+			      db_text(s->entries[0].source_id),
+			      db_text(s->entries[s->count - 1].source_id),
+			      db_uint(STRETCH_ROWS_MAX)),
+		      c->a->arena, &t, f))
+		return false;
+	if (t.rows == STRETCH_ROWS_MAX)
+		return true;
+	*all_r = true;
+	c->no_record_near = t.rows == 0;
+	take_records(c, &t);
+	return true;
+}
+
+static bool load_records(struct core *c, struct db *db, struct fail *f)
+{
+	const struct shelf *s = &c->shelves[c->a->collection];
+	struct db_table t;
+	bool all;
+
+	if (!load_stretch(c, db, &all, f))
+		return false;
+	if (all)
+		return true;
 	if (!db_keys_query(db,
 			   c->a->lock ? STMT_QUARANTINE_PICTURE_LOCKED
 				      : STMT_QUARANTINE_PICTURE,
@@ -184,8 +227,7 @@ static bool load_records(struct core *c, struct db *db, struct fail *f)
 				   db_uint((uint64_t)c->a->collection)),
 			   keys_of(c, s), s->count, c->a->arena, &t, f))
 		return false;
-	for (size_t i = 0; i < t.rows; i++)
-		take_record(c, &t, i);
+	take_records(c, &t);
 	return true;
 }
 
@@ -231,13 +273,37 @@ static bool same_record(const struct core *c, const struct db_table *t,
 	return r && id_eq(r->id, id) && r->rev == db_cell(t, row, Q_REV)->u;
 }
 
+/* Is still no record open near the keys, and is none being opened? */
+static bool look_near(const struct core *c, struct db *db,
+		      const struct tally *k, bool *none_r, struct fail *f)
+{
+	struct db_table t;
+
+	*none_r = false;
+	if (!c->no_record_near)
+		return true;
+	if (!db_query(db, STMT_QUARANTINE_STRETCH_ANY,
+		      DB_ARGS(db_uint(c->a->partner_id),
+			      db_uint((uint64_t)c->a->collection), k->keys[0],
+			      k->keys[k->count - 1]),
+		      c->a->arena, &t, f))
+		return false;
+	*none_r = t.rows == 0;
+	return true;
+}
+
 enum apply_result picture_confirm_records(const struct core *c, struct db *db,
 					  struct fail *f)
 {
 	struct tally k = accepted_keys(c);
 	struct db_table t;
+	bool none;
 
 	if (!k.count)
+		return APPLY_DONE;
+	if (!look_near(c, db, &k, &none, f))
+		return APPLY_FAIL;
+	if (none)
 		return APPLY_DONE;
 	if (!db_keys_query(db, STMT_QUARANTINE_PICTURE_LOCKED,
 			   DB_ARGS(db_uint(c->a->partner_id),

@@ -358,17 +358,20 @@ class ManyUpserts(RaceTest):
 
 
 class HeldOrTaken(RaceTest):
-    def test_what_is_held_back_while_a_newer_one_is_taken_does_not_wait(self):
+    def run_rounds(self, others):
+        """Keys of a round lie together: with many others in the batch the
+        open records near them are looked at as one stretch."""
         partner = Partner(self.stack)
         partner.post("uoms", [uom("EA")])
         wires = [Wire(self.stack) for _ in range(6)]
         self.addCleanup(lambda: [w.close() for w in wires])
-        rounds = 200 if LONG else 60
+        rounds = 200 if LONG else 40
         for n in range(rounds):
             for i, w in enumerate(wires):
                 w.send(bytes_of(partner, "skus", [
-                    sku(f"S{n}", 5 + i // 3, ("NONE", "EA")[i // 3], n=i),
-                    sku(f"T{n}", 2 - i % 2, ("EA", "NONE")[i % 2], n=i)],
+                    sku(f"{n}-S", 5 + i // 3, ("NONE", "EA")[i // 3], n=i),
+                    sku(f"{n}-T", 2 - i % 2, ("EA", "NONE")[i % 2], n=i)] + [
+                    sku(f"{n}-O{i}-{o}", 1) for o in range(others)],
                     new_key()))
             for w in wires:
                 status, _, body = w.answer()
@@ -378,6 +381,12 @@ class HeldOrTaken(RaceTest):
                    if r.state == "OPEN"}
         self.assertEqual({s: v for s, v in waiting.items()
                           if s in held and held[s].version >= v}, {})
+
+    def test_what_is_held_back_while_a_newer_one_is_taken_does_not_wait(self):
+        self.run_rounds(others=0)
+
+    def test_the_same_among_many_others(self):
+        self.run_rounds(others=10)
 
 
 class Rings(RaceTest):

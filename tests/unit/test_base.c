@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -164,6 +165,30 @@ static void ids_grow_and_tell_their_time(void)
 	WANT_U64(id_wall_ms(id), 1800000000123);
 }
 
+/* Both go on from the same time and count: only chance keeps them apart. */
+static void a_child_makes_other_ids_than_its_parent(void)
+{
+	struct id ours = id_new(1800000001000), theirs;
+	int ends[2];
+	pid_t child;
+
+	WANT(pipe(ends) == 0);
+	child = fork();
+	if (child == 0) {
+		theirs = id_new(1800000001000);
+		_exit(write(ends[1], theirs.b, sizeof(theirs.b)) !=
+		      (ssize_t)sizeof(theirs.b));
+	}
+	ours = id_new(1800000001000);
+	WANT(read(ends[0], theirs.b, sizeof(theirs.b)) ==
+	     (ssize_t)sizeof(theirs.b));
+	WANT(memcmp(ours.b, theirs.b, 8) == 0);
+	WANT(memcmp(ours.b + 8, theirs.b + 8, 8) != 0);
+	WANT(waitpid(child, NULL, 0) == child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void a_correlation_id_is_a_uuid_or_a_ulid(void)
 {
 	struct id a, b;
@@ -304,6 +329,7 @@ void suite_base(void)
 	ADD(percent_decoding_is_strict);
 	ADD(base32_has_one_text_a_value);
 	ADD(ids_grow_and_tell_their_time);
+	ADD(a_child_makes_other_ids_than_its_parent);
 	ADD(a_correlation_id_is_a_uuid_or_a_ulid);
 	ADD(digests_match_published_vectors);
 	ADD(settings_come_from_file_then_environment);
