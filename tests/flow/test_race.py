@@ -12,7 +12,7 @@ import time
 import unittest
 
 from items import NUMBER, Partner, bom, new_key, orphans, path_of, sku, uom
-from stack import LONG, Stack
+from stack import LONG, Stack, wait_for
 
 ROUNDS = 200
 SECONDS = 20 if LONG else 6
@@ -387,6 +387,30 @@ class HeldOrTaken(RaceTest):
 
     def test_the_same_among_many_others(self):
         self.run_rounds(others=10)
+
+
+class HeldMeanwhile(unittest.TestCase):
+    def test_what_is_held_back_after_the_look_is_still_seen(self):
+        """A batch is held up just after it saw no open record near its keys;
+        then an older version of one of them is held back."""
+        fault = "db.after.quarantine_stretch:1:delay=4000"
+        with Stack(workers=4, env={"WAYBILL_TEST_FAULT": fault}) as stack:
+            partner = Partner(stack)
+            partner.post("uoms", [uom("EA")])
+            slow = Wire(stack)
+            slow.send(bytes_of(partner, "skus", [sku("S", 6)] + [
+                sku(f"S{i}", 1) for i in range(20)], new_key()))
+            wait_for(lambda: time.sleep(0.15) or stack.sql(
+                "SELECT 1 FROM information_schema.innodb_trx "
+                "WHERE trx_rows_modified > 0"), what="the claim")
+            time.sleep(0.5)
+            early = partner.post("skus", [sku("S", 5, "NONE")])
+            self.assertEqual(early.json()["summary"]["quarantined"], 1)
+            status, _, body = slow.answer()
+            slow.close()
+            self.assertEqual(status, 200, body)
+            self.assertEqual([r.state for r in partner.records("skus")],
+                             ["SUPERSEDED"])
 
 
 class Rings(RaceTest):
