@@ -152,6 +152,20 @@ class Alone(Case):
         self.assertGreater(len(cert.escaped), 16384)
         self.is_partner(self.use(cert), name)
 
+    def test_who_signed_it_does_not_matter(self):
+        """A CA that nobody here knows, sent along or not. Its own
+        certificate, and others it signed, are nobody."""
+        name = self.partner()
+        ca = self.cert(ca=True)
+        cert, other = self.cert(name, issuer=ca), self.cert(issuer=ca)
+        chain = self.made.write("chain.pem", cert.text + ca.text)
+        self.is_partner(self.use(cert), name)
+        got = self.stack.request("GET", CAPABILITIES, key=False,
+                                 cert=(chain, cert.key))
+        self.is_partner(got, name)
+        for one in (ca, other):
+            self.looks_like_nobody(self.use(one))
+
     def test_an_unregistered_one_is_nobody(self):
         self.looks_like_nobody(self.use(self.cert()))
 

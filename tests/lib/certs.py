@@ -3,6 +3,7 @@
     made = Maker(folder)
     cert = made.cert("a")                      self-signed, valid now
     made.cert("b", begins=-86400, ends=-60)    seconds from now
+    ca = made.cert("ca", ca=True); made.cert("c", issuer=ca)
     stack.session(cert=cert.chain)             cert.pem, cert.key: paths
     cert.fingerprint                           SHA-256, lower hex
 """
@@ -27,7 +28,7 @@ unique_subject = no
 [any]
 commonName = supplied
 [plain]
-basicConstraints = CA:FALSE
+basicConstraints = CA:%s
 """
 
 
@@ -49,7 +50,6 @@ class Maker:
     def __init__(self, folder):
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
-        self.write("ca.cnf", CA)
         self.write("index.txt", "")
 
     def write(self, name, text):
@@ -63,16 +63,19 @@ class Maker:
                               stdin=subprocess.DEVNULL, capture_output=True)
         assert done.returncode == 0, (words, done.stderr)
 
-    def cert(self, name, begins=-60, ends=86400, extensions=""):
-        self.write(name + ".cnf", CA + extensions)
+    def cert(self, name, begins=-60, ends=86400, extensions="", ca=False,
+             issuer=None):
+        by = (["-cert", issuer.pem, "-keyfile", issuer.key] if issuer
+              else ["-selfsign", "-keyfile", name + ".key"])
+        self.write(name + ".cnf",
+                   CA % ("TRUE" if ca else "FALSE") + extensions)
         self.openssl("req", "-new", "-newkey", "ec", "-pkeyopt",
                      "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
                      f"/CN={name}", "-keyout", name + ".key", "-out",
                      name + ".csr")
-        self.openssl("ca", "-batch", "-notext", "-selfsign", "-config",
-                     name + ".cnf", "-extensions", "plain", "-keyfile",
-                     name + ".key", "-in", name + ".csr", "-startdate",
-                     stamp(begins), "-enddate", stamp(ends), "-out",
-                     name + ".pem")
+        self.openssl("ca", "-batch", "-notext", *by, "-config",
+                     name + ".cnf", "-extensions", "plain", "-in",
+                     name + ".csr", "-startdate", stamp(begins), "-enddate",
+                     stamp(ends), "-out", name + ".pem")
         return Cert(os.path.join(self.folder, name + ".pem"),
                     os.path.join(self.folder, name + ".key"))
