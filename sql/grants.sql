@@ -27,6 +27,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON refresh_name TO {service};
 -- Scripts: the views alone.
 GRANT SELECT ON v_partner TO {ro};
 GRANT SELECT ON v_credential TO {ro};
+GRANT SELECT ON v_audit TO {ro};
 GRANT SELECT ON v_item TO {ro};
 GRANT SELECT ON v_item_by_key TO {ro};
 GRANT SELECT ON v_batch TO {ro};

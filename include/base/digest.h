@@ -1,4 +1,5 @@
-/* Hashes, random bytes and constant-time comparison, all by libcrypto. */
+/* Hashes, random bytes, constant-time comparison and certificates, all by
+ * libcrypto. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_DIGEST_H
 #define WAYBILL_DIGEST_H
@@ -24,5 +25,23 @@ void digest_hmac_sha256(struct sv key, struct sv bytes,
 bool digest_equal(const void *a, const void *b, size_t n);
 void digest_random(void *out, size_t n);
 void digest_wipe(void *secret, size_t n);
+
+/* A certificate, as far as it matters here: who signed it does not. */
+struct digest_cert {
+	uint8_t fingerprint[DIGEST_BYTES];    /* SHA-256 of the DER */
+	uint64_t not_before_ms, not_after_ms; /* since 1970 */
+};
+
+struct digest_pem {
+	size_t certs; /* blocks named CERTIFICATE */
+	bool has_private_key;
+	struct digest_cert first; /* if there is one */
+};
+
+/* What a text of PEM blocks holds; what stands between them is ignored. false:
+ * a block is broken, its first certificate is none, or it is empty or over
+ * DIGEST_PEM_MAX. */
+enum { DIGEST_PEM_MAX = 1 << 20 };
+MUST_CHECK bool digest_pem_read(struct sv text, struct digest_pem *p_r);
 
 #endif

@@ -14,6 +14,7 @@
 #ifndef WAYBILL_CLI_H
 #define WAYBILL_CLI_H
 
+#include "base/buf.h"
 #include "base/conf.h"
 #include "base/fail.h"
 #include "db/stmt.h"
@@ -56,17 +57,23 @@ bool cli_given(const struct cli *cli, const char *option);
 struct sv cli_value(const struct cli *cli, const char *option);
 
 /* Rows of a result under these names: aligned columns, or a JSON array of
- * objects. */
+ * objects. A name that ends in {} (it is shown without) is that of a column
+ * which holds JSON itself. */
 void cli_table(const struct cli *cli, const char *const *names,
 	       const struct db_table *t);
+
+/* "name":value, of such a name and a cell. */
+void cli_json_member(struct buf *b, const char *name, const struct db_val *v);
 
 /* One sentence for people; with --json {"done":"..."} */
 void cli_done(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 extern const struct cli_command CMD_MIGRATE, CMD_DOCTOR;
 extern const struct cli_command CMD_PARTNER_ADD, CMD_PARTNER_SET,
-	CMD_PARTNER_LIST, CMD_PARTNER_DISABLE;
+	CMD_PARTNER_LIST, CMD_PARTNER_DISABLE, CMD_PARTNER_ENABLE;
 extern const struct cli_command CMD_KEY_CREATE, CMD_KEY_LIST, CMD_KEY_REVOKE;
+extern const struct cli_command CMD_CERT_ADD, CMD_CERT_LIST, CMD_CERT_REVOKE;
+extern const struct cli_command CMD_AUDIT_LIST;
 extern const struct cli_command CMD_QUARANTINE_LIST, CMD_QUARANTINE_SHOW,
 	CMD_QUARANTINE_RELEASE, CMD_QUARANTINE_DISCARD;
 extern const struct cli_command CMD_JOB_LIST, CMD_JOB_SHOW, CMD_JOB_WATCH,

@@ -20,6 +20,23 @@ FROM credential c
 JOIN partner p ON p.partner_id = c.partner_id
 WHERE c.credential_id = ?;
 
+-- Argument: a certificate's fingerprint, or the hash of a key.
+-- name: credential_of_hash
+-- rows: one, or none: credential_id, partner's name, revoked (0/1)
+SELECT c.credential_id, p.name, c.revoked_at IS NOT NULL
+FROM credential c
+JOIN partner p ON p.partner_id = c.partner_id
+WHERE c.hash = ?;
+
+-- A time ahead of now is that of a clock that was wrong.
+-- Arguments: credential_id, the least time between two writes in microseconds.
+-- name: credential_used
+-- rows: 1: written; 0: no such credential, or it was written a moment ago
+UPDATE credential SET last_used_at = NOW(3)
+WHERE credential_id = ? AND (last_used_at IS NULL
+	OR last_used_at > NOW(3)
+	OR last_used_at <= NOW(3) - INTERVAL ? MICROSECOND);
+
 -- Arguments: credential_id, partner_id, kind (KEY or CERT), hash, scopes,
 -- warehouses (JSON array or NULL), days until it expires or NULL.
 -- name: credential_add
@@ -29,13 +46,13 @@ INSERT INTO credential
 	created_at, expires_at)
 VALUES (?, ?, ?, ?, ?, ?, NOW(3), NOW(3) + INTERVAL ? DAY);
 
--- Argument: a partner's name, or NULL for all.
+-- Arguments: KEY or CERT; a partner's name, or NULL for all.
 -- name: credential_list
--- rows: one a credential: credential_id, partner's name, kind, scopes (ingest,read,admin), created_at, expires_at, revoked_at, last_used_at
-SELECT credential_id, partner_id, kind, scopes, created_at, expires_at,
-	revoked_at, last_used_at
+-- rows: one a credential: credential_id, partner's name, fingerprint of a CERT or the word KEY, scopes (ingest,read,admin), warehouses (JSON array or NULL), created_at, expires_at, revoked_at, last_used_at
+SELECT credential_id, partner_id, COALESCE(fingerprint, kind), scopes,
+	warehouses, created_at, expires_at, revoked_at, last_used_at
 FROM v_credential
-WHERE partner_id = COALESCE(?, partner_id)
+WHERE kind = ? AND partner_id = COALESCE(?, partner_id)
 ORDER BY partner_id, created_at, credential_id;
 
 -- name: credential_revoke
@@ -94,3 +111,8 @@ WHERE name = ?;
 -- rows: 1: disabled now; 0: no such partner, or it was disabled already
 UPDATE partner SET state = 'DISABLED', updated_at = NOW(3)
 WHERE name = ? AND state = 'ACTIVE';
+
+-- name: partner_enable
+-- rows: 1: enabled now; 0: no such partner, or it was not disabled
+UPDATE partner SET state = 'ACTIVE', updated_at = NOW(3)
+WHERE name = ? AND state = 'DISABLED';

@@ -155,13 +155,13 @@ static bool check_scope(struct exchange *x, struct fail *f)
 
 static bool authenticate(struct exchange *x, struct fail *f)
 {
-	struct sv header;
+	struct auth_offer offer = {.client_cert = x->http->client_cert};
 
 	if (!x->route->scope)
 		return true;
-	if (!http_header(x->http, SV("authorization"), &header, f))
+	if (!http_header(x->http, SV("authorization"), &offer.authorization, f))
 		return false;
-	if (auth_check(x->auth, x->db, header, &x->who, f) != AUTH_OK)
+	if (auth_check(x->auth, x->db, &offer, &x->who, f) != AUTH_OK)
 		return false;
 	x->has_principal = true;
 	return check_scope(x, f);
@@ -373,4 +373,8 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 	body_close(&x);
 	buf_release(&x.received);
 	respond_release(&x.answer);
+	fcgi_finish(c);
+	/* The caller has its answer. A database in trouble is left alone. */
+	if (x.has_principal && x.answer.status < 500)
+		auth_note_use(s->auth, s->db);
 }

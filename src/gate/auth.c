@@ -1,11 +1,13 @@
-/* Who is it: API keys and the partners they stand for. */
+/* Who is it: API keys, client certificates and the partners they stand
+ * for. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/auth.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/metric.h"
 #include "base/text.h"
-#include "db/stmt.h"
+#include "db/txn.h"
 
 #define KEY_PREFIX "wbk_"
 
@@ -24,19 +26,31 @@ enum {
 
 _Static_assert(CHECKED_LEN + CHECK_LEN == KEY_LEN, "a key's length");
 
+enum kind { KIND_KEY, KIND_CERT, KIND_COUNT };
+
+static const char *const KINDS[KIND_COUNT] = {
+	[KIND_KEY] = "KEY",
+	[KIND_CERT] = "CERT",
+};
+
 struct cached {
 	uint64_t until_ms;        /* clock_mono_ms(); 0: an empty slot */
 	uint64_t expires_wall_ms; /* of the credential; 0: never */
+	uint64_t noted_ms; /* its use was last written down; 0: not yet */
+	bool mtls_only;    /* the partner's setting */
 	uint8_t hash[DIGEST_BYTES];
 	struct principal who;
 	char *warehouses; /* what who.warehouses points at */
 };
 
+/* Keys and certificates have slots of their own: where one request shows
+ * both, neither takes the other's. */
 struct auth {
 	uint8_t pepper[DIGEST_BYTES];
-	uint64_t cache_ms;
+	uint64_t cache_ms, note_ms;
 	struct arena arena; /* of the look-up under way */
-	struct cached cache[CACHE_SLOTS];
+	struct cached cache[KIND_COUNT][CACHE_SLOTS];
+	struct cached *used[KIND_COUNT]; /* by the last request; NULL: none */
 };
 
 static const struct scope_row {
@@ -98,6 +112,7 @@ bool auth_new(struct auth **auth_r, const struct conf *c, struct fail *f)
 	if (!auth)
 		bug("out of memory for credentials");
 	auth->cache_ms = c->auth_cache_ms;
+	auth->note_ms = c->last_used_every_ms;
 	arena_init(&auth->arena, 4096);
 	if (!load_pepper(auth, c, f)) {
 		auth_free(auth);
@@ -112,8 +127,8 @@ void auth_free(struct auth *auth)
 	if (!auth)
 		return;
 	arena_release(&auth->arena);
-	for (size_t i = 0; i < CACHE_SLOTS; i++)
-		free(auth->cache[i].warehouses);
+	for (size_t i = 0; i < (size_t)KIND_COUNT * CACHE_SLOTS; i++)
+		free(auth->cache[i / CACHE_SLOTS][i % CACHE_SLOTS].warehouses);
 	digest_wipe(auth, sizeof(*auth));
 	free(auth);
 }
@@ -133,15 +148,22 @@ static void hash_key(const struct auth *auth, struct sv key,
 			   hash);
 }
 
+void auth_id_make(char id_r[AUTH_ID])
+{
+	uint8_t id[ID_BYTES];
+
+	digest_random(id, sizeof(id));
+	text_base32_encode(id, sizeof(id), id_r);
+}
+
 void auth_key_make(const struct auth *auth, struct auth_key *key_r)
 {
-	uint8_t id[ID_BYTES], secret[SECRET_BYTES];
+	uint8_t secret[SECRET_BYTES];
 	char secret_text[SECRET_LEN + 1], check[CHECK_LEN + 1];
 	int n;
 
-	digest_random(id, sizeof(id));
+	auth_id_make(key_r->id);
 	digest_random(secret, sizeof(secret));
-	text_base32_encode(id, sizeof(id), key_r->id);
 	text_base32_encode(secret, sizeof(secret), secret_text);
 	n = snprintf(key_r->key, AUTH_KEY, KEY_PREFIX "%s_%s", key_r->id,
 		     secret_text);
@@ -174,22 +196,19 @@ static bool bearer(struct sv header, struct sv *key_r)
 	return sv_eq_nocase(word, SV("Bearer")) && well_formed(*key_r);
 }
 
-static struct cached *slot_of(struct auth *auth, struct sv id)
+/* Of a hash any byte is as good as another. */
+static struct cached *slot_of(struct auth *auth, enum kind kind,
+			      const uint8_t hash[DIGEST_BYTES])
 {
-	uint32_t h = 2166136261U;
-
-	for (size_t i = 0; i < id.n; i++)
-		h = (h ^ (uint8_t)id.p[i]) * 16777619U;
-	return &auth->cache[h % CACHE_SLOTS];
+	return &auth->cache[kind][hash[0] % CACHE_SLOTS];
 }
 
 static bool cache_has(const struct cached *slot, const struct db *db,
-		      struct sv id, const uint8_t hash[DIGEST_BYTES])
+		      const uint8_t hash[DIGEST_BYTES])
 {
 	return slot->until_ms > clock_mono_ms() &&
 	       (!slot->expires_wall_ms ||
 		slot->expires_wall_ms > db_wall_ms(db)) &&
-	       sv_eq(sv_of(slot->who.credential), id) &&
 	       digest_equal(slot->hash, hash, DIGEST_BYTES);
 }
 
@@ -221,15 +240,15 @@ enum {
 	C_WAREHOUSES
 };
 
-static bool usable(const struct db_table *t, const uint8_t hash[DIGEST_BYTES])
+static bool usable(const struct db_table *t, enum kind kind,
+		   const uint8_t hash[DIGEST_BYTES])
 {
 	return t->rows == 1 && db_cell(t, 0, C_HASH)->bytes.n == DIGEST_BYTES &&
 	       digest_equal(db_cell(t, 0, C_HASH)->bytes.p, hash,
 			    DIGEST_BYTES) &&
-	       sv_eq(db_cell(t, 0, C_KIND)->bytes, SV("KEY")) &&
+	       sv_eq(db_cell(t, 0, C_KIND)->bytes, sv_of(KINDS[kind])) &&
 	       sv_eq(db_cell(t, 0, C_STATE)->bytes, SV("ACTIVE")) &&
-	       !db_cell(t, 0, C_MTLS_ONLY)->u && !db_cell(t, 0, C_REVOKED)->u &&
-	       !db_cell(t, 0, C_EXPIRED)->u;
+	       !db_cell(t, 0, C_REVOKED)->u && !db_cell(t, 0, C_EXPIRED)->u;
 }
 
 /* A burst that is not set is one second's worth. */
@@ -265,8 +284,11 @@ static void remember(struct auth *auth, struct cached *slot,
 {
 	const struct db_val *expires = db_cell(t, 0, C_EXPIRES);
 
+	if (!digest_equal(slot->hash, hash, DIGEST_BYTES))
+		slot->noted_ms = 0;
 	slot->until_ms = clock_mono_ms() + auth->cache_ms;
 	slot->expires_wall_ms = expires->kind == DB_NULL ? 0 : expires->u;
+	slot->mtls_only = db_cell(t, 0, C_MTLS_ONLY)->u != 0;
 	memcpy(slot->hash, hash, DIGEST_BYTES);
 	slot->who.partner_id = (uint32_t)db_cell(t, 0, C_PARTNER_ID)->u;
 	slot->who.scopes = (unsigned)db_cell(t, 0, C_SCOPES)->u;
@@ -283,36 +305,188 @@ static enum auth_result refuse(struct fail *f)
 {
 	metric_add(METRIC_AUTH_LOOKUPS, 1, "refused");
 	fail_set(f, FAIL_UNAUTHENTICATED,
-		 "send Authorization: Bearer KEY with a valid key");
+		 "send Authorization: Bearer KEY with a valid key, or use a "
+		 "registered client certificate");
 	return AUTH_REFUSED;
 }
 
-enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
-			    struct principal *who_r, struct fail *f)
+/* A key tells its id; a certificate is found by its fingerprint. */
+static bool find(struct auth *auth, struct db *db, enum kind kind, struct sv id,
+		 const uint8_t hash[DIGEST_BYTES], struct db_table *found,
+		 struct fail *f)
 {
-	uint8_t hash[DIGEST_BYTES];
-	struct cached *slot;
-	struct db_table found;
-	struct sv key, id;
+	arena_reset(&auth->arena);
+	if (kind == KIND_CERT) {
+		if (!db_query(db, STMT_CREDENTIAL_OF_HASH,
+			      DB_ARGS(db_text(sv_from(hash, DIGEST_BYTES))),
+			      &auth->arena, found, f))
+			return false;
+		if (!found->rows)
+			return true;
+		id = db_cell(found, 0, 0)->bytes;
+	}
+	return db_query(db, STMT_CREDENTIAL_FIND, DB_ARGS(db_text(id)),
+			&auth->arena, found, f);
+}
 
-	if (!bearer(header, &key))
-		return refuse(f);
-	id = sv_from(key.p + PREFIX_LEN, ID_LEN);
-	hash_key(auth, key, hash);
-	slot = slot_of(auth, id);
-	if (cache_has(slot, db, id, hash)) {
+static enum auth_result look_up(struct auth *auth, struct db *db,
+				enum kind kind, struct sv id,
+				const uint8_t hash[DIGEST_BYTES],
+				struct cached **slot_r, struct fail *f)
+{
+	struct cached *slot = slot_of(auth, kind, hash);
+	struct db_table found;
+
+	*slot_r = slot;
+	if (cache_has(slot, db, hash)) {
 		metric_add(METRIC_AUTH_LOOKUPS, 1, "cache");
-		*who_r = slot->who;
 		return AUTH_OK;
 	}
-	arena_reset(&auth->arena);
-	if (!db_query(db, STMT_CREDENTIAL_FIND, DB_ARGS(db_text(id)),
-		      &auth->arena, &found, f))
+	if (!find(auth, db, kind, id, hash, &found, f))
 		return AUTH_FAIL;
-	if (!usable(&found, hash))
+	if (!usable(&found, kind, hash))
 		return refuse(f);
 	metric_add(METRIC_AUTH_LOOKUPS, 1, "found");
 	remember(auth, slot, &found, hash);
-	*who_r = slot->who;
 	return AUTH_OK;
+}
+
+static enum auth_result check_key(struct auth *auth, struct db *db,
+				  struct sv header, struct cached **slot_r,
+				  struct fail *f)
+{
+	uint8_t hash[DIGEST_BYTES];
+	struct sv key;
+
+	if (!bearer(header, &key))
+		return refuse(f);
+	hash_key(auth, key, hash);
+	return look_up(auth, db, KIND_KEY, sv_from(key.p + PREFIX_LEN, ID_LEN),
+		       hash, slot_r, f);
+}
+
+static bool read_cert(struct auth *auth, struct sv escaped,
+		      struct digest_cert *c_r)
+{
+	struct digest_pem pem;
+	struct sv text;
+
+	arena_reset(&auth->arena);
+	if (!text_percent_decode(&auth->arena, escaped, &text) ||
+	    !digest_pem_read(text, &pem) || pem.certs != 1)
+		return false;
+	*c_r = pem.first;
+	return true;
+}
+
+/* nginx looks at the certificate's own times too, but only when the TLS
+ * session begins: one that is resumed, or stays open, outlives them. */
+static bool in_time(const struct digest_cert *c, const struct db *db)
+{
+	uint64_t now_ms = db_wall_ms(db);
+
+	return c->not_before_ms <= now_ms && now_ms <= c->not_after_ms;
+}
+
+static enum auth_result check_cert(struct auth *auth, struct db *db,
+				   struct sv escaped, struct cached **slot_r,
+				   struct fail *f)
+{
+	struct digest_cert c;
+	enum auth_result got;
+
+	if (!read_cert(auth, escaped, &c))
+		return refuse(f);
+	got = look_up(auth, db, KIND_CERT, SV_NONE, c.fingerprint, slot_r, f);
+	if (got == AUTH_OK && !in_time(&c, db))
+		return refuse(f);
+	return got;
+}
+
+/* The key decides; a partner of certificates only must show one as well. */
+static enum auth_result check_both(struct auth *auth, struct db *db,
+				   const struct auth_offer *offer,
+				   struct cached *used[KIND_COUNT],
+				   struct fail *f)
+{
+	enum auth_result got;
+
+	got = check_key(auth, db, offer->authorization, &used[KIND_KEY], f);
+	if (got != AUTH_OK || !used[KIND_KEY]->mtls_only)
+		return got;
+	got = check_cert(auth, db, offer->client_cert, &used[KIND_CERT], f);
+	if (got == AUTH_OK &&
+	    used[KIND_CERT]->who.partner_id != used[KIND_KEY]->who.partner_id)
+		return refuse(f);
+	return got;
+}
+
+enum auth_result auth_check(struct auth *auth, struct db *db,
+			    const struct auth_offer *offer,
+			    struct principal *who_r, struct fail *f)
+{
+	struct cached *used[KIND_COUNT] = {NULL};
+	enum auth_result got;
+
+	memset(auth->used, 0, sizeof(auth->used));
+	if (offer->authorization.p)
+		got = check_both(auth, db, offer, used, f);
+	else
+		got = check_cert(auth, db, offer->client_cert, &used[KIND_CERT],
+				 f);
+	if (got != AUTH_OK)
+		return got;
+	memcpy(auth->used, used, sizeof(auth->used));
+	*who_r = used[used[KIND_KEY] ? KIND_KEY : KIND_CERT]->who;
+	return AUTH_OK;
+}
+
+struct note {
+	struct sv id;
+	uint64_t every_ms;
+};
+
+/* A row that somebody has locked is not waited for. */
+static enum db_step note_work(struct db *db, const struct db_attempt *at,
+			      void *arg, struct fail *f)
+{
+	const struct note *n = arg;
+	uint64_t written;
+
+	(void)at;
+	if (!db_lock_wait(db, 0, f) ||
+	    !db_exec(db, STMT_CREDENTIAL_USED,
+		     DB_ARGS(db_text(n->id), db_uint(n->every_ms * 1000)),
+		     &written, f))
+		return DB_STEP_FAIL;
+	return written ? DB_STEP_COMMIT : DB_STEP_ROLLBACK;
+}
+
+/* One try: a deadline that is past allows no second. Whatever becomes of it,
+ * the next one is due in a while. */
+static void note(struct auth *auth, struct db *db, struct cached *slot)
+{
+	struct note n = {sv_of(slot->who.credential), auth->note_ms};
+	struct fail ignored = FAIL_INIT;
+	uint64_t now_ms = clock_mono_ms();
+
+	if (slot->noted_ms && now_ms - slot->noted_ms < auth->note_ms)
+		return;
+	slot->noted_ms = now_ms;
+	if (!db_txn(db,
+		    &(struct db_txn){.name = "credential.used",
+				     .work = note_work,
+				     .arg = &n,
+				     .deadline_ms = 1},
+		    &ignored))
+		log_say(LOG_DEBUG, "credential-used", "not written: %s %s",
+			ignored.detail, ignored.log);
+}
+
+void auth_note_use(struct auth *auth, struct db *db)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (auth->used[i])
+			note(auth, db, auth->used[i]);
+	memset(auth->used, 0, sizeof(auth->used));
 }

@@ -4,8 +4,6 @@
 
 #include <inttypes.h>
 
-#include "base/buf.h"
-
 static int option_index(const struct cli *cli, const char *option)
 {
 	for (int i = 0; cli->options && cli->options[i].name; i++)
@@ -58,6 +56,29 @@ static void json_cell(struct buf *b, const struct db_val *v)
 	bug("a cell of kind %d", (int)v->kind);
 }
 
+/* "warehouses{}" -> "warehouses", and that it is JSON. */
+static struct sv column_name(const char *name, bool *is_json_r)
+{
+	struct sv s = sv_of(name);
+
+	*is_json_r = s.n > 2 && sv_eq(sv_tail(s, s.n - 2), SV("{}"));
+	if (*is_json_r)
+		s.n -= 2;
+	return s;
+}
+
+void cli_json_member(struct buf *b, const char *name, const struct db_val *v)
+{
+	bool is_json;
+	struct sv plain = column_name(name, &is_json);
+
+	buf_addf(b, "\"%.*s\":", SV_ARG(plain));
+	if (is_json && v->kind == DB_BYTES)
+		buf_add(b, v->bytes);
+	else
+		json_cell(b, v);
+}
+
 static void json_table(const char *const *names, const struct db_table *t)
 {
 	struct buf b;
@@ -67,8 +88,9 @@ static void json_table(const char *const *names, const struct db_table *t)
 	for (size_t r = 0; r < t->rows; r++) {
 		buf_add_text(&b, r ? ",\n {" : "{");
 		for (size_t c = 0; c < t->cols; c++) {
-			buf_addf(&b, "%s\"%s\":", c ? "," : "", names[c]);
-			json_cell(&b, db_cell(t, r, c));
+			if (c)
+				buf_add_byte(&b, ',');
+			cli_json_member(&b, names[c], db_cell(t, r, c));
 		}
 		buf_add_byte(&b, '}');
 	}
@@ -95,6 +117,7 @@ void cli_table(const struct cli *cli, const char *const *names,
 	struct sv cells[CLI_COLUMNS_MAX];
 	size_t widths[CLI_COLUMNS_MAX];
 	struct arena a;
+	bool is_json;
 
 	if (t->cols > CLI_COLUMNS_MAX)
 		bug("a table of %zu columns", t->cols);
@@ -104,7 +127,7 @@ void cli_table(const struct cli *cli, const char *const *names,
 	}
 	arena_init(&a, 4096);
 	for (size_t c = 0; c < t->cols; c++) {
-		cells[c] = sv_of(names[c]);
+		cells[c] = column_name(names[c], &is_json);
 		widths[c] = cells[c].n;
 		for (size_t r = 0; r < t->rows; r++) {
 			size_t n = cell_text(&a, db_cell(t, r, c)).n;

@@ -1,8 +1,9 @@
-/* waybill partner add|set|list|disable */
+/* waybill partner add|set|list|disable|enable */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "db/txn.h"
 #include "main/cli.h"
+#include "main/trail.h"
 
 static const struct cli_option OPTIONS[] = {
 	{"--rate", CLI_VALUE},           {"--burst", CLI_VALUE},
@@ -16,7 +17,7 @@ static const struct cli_option OPTIONS[] = {
 	"NAME [--rate R|none] [--burst B|none] [--quota ITEMS|none] " \
 	"[--[no-]strict] [--[no-]auto-release] [--[no-]mtls-only]"
 
-/* Columns of STMT_PARTNER_FIND and STMT_PARTNER_LIST. */
+/* Columns of STMT_PARTNER_LIST and, but for the last, STMT_AUDIT_PARTNER. */
 enum {
 	P_ID,
 	P_NAME,
@@ -43,7 +44,8 @@ struct settings {
 struct change {
 	struct cli *cli;
 	struct settings settings;
-	struct db_table found;
+	struct trail trail;
+	enum stmt state; /* the statement that sets the state */
 	bool done;
 };
 
@@ -102,13 +104,6 @@ static bool read_settings(const struct cli *cli, struct settings *s,
 	       number(cli, "--quota", 1000000000000, &s->quota, f);
 }
 
-static bool find(struct db *db, struct change *c, struct fail *f)
-{
-	return db_query(db, STMT_PARTNER_FIND,
-			DB_ARGS(db_text(c->cli->words[0])), &c->cli->arena,
-			&c->found, f);
-}
-
 static enum db_step add_work(struct db *db, const struct db_attempt *at,
 			     void *arg, struct fail *f)
 {
@@ -117,9 +112,9 @@ static enum db_step add_work(struct db *db, const struct db_attempt *at,
 	struct db_table next;
 	uint64_t n;
 
-	if (!find(db, c, f))
+	if (!trail_look(&c->trail, db, f))
 		return DB_STEP_FAIL;
-	if (c->found.rows) {
+	if (c->trail.before.rows) {
 		/* After a COMMIT in doubt the row may well be ours. */
 		c->done = at->maybe_committed;
 		return DB_STEP_ROLLBACK;
@@ -136,7 +131,7 @@ static enum db_step add_work(struct db *db, const struct db_attempt *at,
 		return db_last_class(db) == DB_DUPLICATE ? DB_STEP_AGAIN
 							 : DB_STEP_FAIL;
 	c->done = true;
-	return DB_STEP_COMMIT;
+	return trail_step(&c->trail, db, f);
 }
 
 static bool add(struct cli *cli, struct fail *f)
@@ -145,6 +140,7 @@ static bool add(struct cli *cli, struct fail *f)
 			   .settings = {db_null(), db_null(), db_null(),
 					db_uint(0), db_uint(0), db_uint(0)}};
 
+	trail_init(&c.trail, cli, &TRAIL_PARTNER, "partner.add", cli->words[0]);
 	if (!check_name(cli->words[0], f) ||
 	    !read_settings(cli, &c.settings, f) ||
 	    !db_txn(cli->db,
@@ -166,20 +162,20 @@ static enum db_step set_work(struct db *db, const struct db_attempt *at,
 			     void *arg, struct fail *f)
 {
 	struct change *c = arg;
+	const struct db_table *now = &c->trail.before;
 	struct settings *s = &c->settings;
 	uint64_t n;
 
 	(void)at;
-	if (!find(db, c, f))
+	if (!trail_look(&c->trail, db, f))
 		return DB_STEP_FAIL;
-	if (!c->found.rows)
+	if (!now->rows)
 		return DB_STEP_ROLLBACK;
-	*s = (struct settings){*db_cell(&c->found, 0, P_RATE),
-			       *db_cell(&c->found, 0, P_BURST),
-			       *db_cell(&c->found, 0, P_QUOTA),
-			       *db_cell(&c->found, 0, P_STRICT),
-			       *db_cell(&c->found, 0, P_AUTO_RELEASE),
-			       *db_cell(&c->found, 0, P_MTLS_ONLY)};
+	*s = (struct settings){
+		*db_cell(now, 0, P_RATE),         *db_cell(now, 0, P_BURST),
+		*db_cell(now, 0, P_QUOTA),        *db_cell(now, 0, P_STRICT),
+		*db_cell(now, 0, P_AUTO_RELEASE), *db_cell(now, 0, P_MTLS_ONLY),
+	};
 	if (!read_settings(c->cli, s, f))
 		return DB_STEP_FAIL;
 	if (!db_exec(db, STMT_PARTNER_SET,
@@ -188,43 +184,44 @@ static enum db_step set_work(struct db *db, const struct db_attempt *at,
 			     db_text(c->cli->words[0])),
 		     &n, f))
 		return DB_STEP_FAIL;
-	return DB_STEP_COMMIT;
+	return trail_step(&c->trail, db, f);
 }
 
-static enum db_step disable_work(struct db *db, const struct db_attempt *at,
-				 void *arg, struct fail *f)
+static enum db_step state_work(struct db *db, const struct db_attempt *at,
+			       void *arg, struct fail *f)
 {
 	struct change *c = arg;
 	uint64_t n;
 
 	(void)at;
-	if (!find(db, c, f))
+	if (!trail_look(&c->trail, db, f))
 		return DB_STEP_FAIL;
-	if (!c->found.rows)
+	if (!c->trail.before.rows)
 		return DB_STEP_ROLLBACK;
-	if (!db_exec(db, STMT_PARTNER_DISABLE,
-		     DB_ARGS(db_text(c->cli->words[0])), &n, f))
+	if (!db_exec(db, c->state, DB_ARGS(db_text(c->cli->words[0])), &n, f))
 		return DB_STEP_FAIL;
-	return DB_STEP_COMMIT;
+	return trail_step(&c->trail, db, f);
 }
 
-/* set and disable: the same once, twice and after a COMMIT in doubt. */
-static bool change_one(struct cli *cli, const char *name,
+/* set, disable and enable: the same once, twice and after a COMMIT in
+ * doubt. */
+static bool change_one(struct change *c, const char *action,
 		       enum db_step (*work)(struct db *,
 					    const struct db_attempt *, void *,
 					    struct fail *),
 		       const char *done, struct fail *f)
 {
-	struct change c = {.cli = cli};
+	struct cli *cli = c->cli;
 
+	trail_init(&c->trail, cli, &TRAIL_PARTNER, action, cli->words[0]);
 	if (!db_txn(cli->db,
-		    &(struct db_txn){.name = name,
+		    &(struct db_txn){.name = action,
 				     .work = work,
-				     .arg = &c,
+				     .arg = c,
 				     .rerun = true},
 		    f))
 		return false;
-	if (!c.found.rows)
+	if (!c->trail.before.rows)
 		return fail_set(f, FAIL_NOT_FOUND, "there is no partner %.*s",
 				SV_ARG(cli->words[0]));
 	cli_done(cli, "partner %.*s %s", SV_ARG(cli->words[0]), done);
@@ -233,16 +230,26 @@ static bool change_one(struct cli *cli, const char *name,
 
 static bool set(struct cli *cli, struct fail *f)
 {
+	struct change c = {.cli = cli};
 	struct settings unused = {0};
 
 	/* Bad values are told before the database is asked. */
 	return read_settings(cli, &unused, f) &&
-	       change_one(cli, "partner.set", set_work, "set", f);
+	       change_one(&c, "partner.set", set_work, "set", f);
 }
 
 static bool disable(struct cli *cli, struct fail *f)
 {
-	return change_one(cli, "partner.disable", disable_work, "disabled", f);
+	struct change c = {.cli = cli, .state = STMT_PARTNER_DISABLE};
+
+	return change_one(&c, "partner.disable", state_work, "disabled", f);
+}
+
+static bool enable(struct cli *cli, struct fail *f)
+{
+	struct change c = {.cli = cli, .state = STMT_PARTNER_ENABLE};
+
+	return change_one(&c, "partner.enable", state_work, "enabled", f);
 }
 
 static bool list(struct cli *cli, struct fail *f)
@@ -264,3 +271,5 @@ const struct cli_command CMD_PARTNER_LIST = {"partner", "list", "",   NULL,
 					     0,         0,      true, list};
 const struct cli_command CMD_PARTNER_DISABLE = {
 	"partner", "disable", "NAME", NULL, 1, 1, true, disable};
+const struct cli_command CMD_PARTNER_ENABLE = {
+	"partner", "enable", "NAME", NULL, 1, 1, true, enable};

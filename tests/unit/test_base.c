@@ -229,6 +229,54 @@ static void digests_match_published_vectors(void)
 	WANT(digest_equal(sum, want, sizeof(sum)));
 }
 
+#define CERT                                                                 \
+	"-----BEGIN CERTIFICATE-----\n"                                      \
+	"MIIBbjCCARWgAwIBAgIUVNR6FqFJxTY0D2l/SOhr7yUoXFUwCgYIKoZIzj0EAwIw\n" \
+	"DDEKMAgGA1UEAwwBYTAgFw0yNjExMTgwNjIyMzlaGA8yMTI2MTAyNTA2MjIzOVow\n" \
+	"DDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABPIj5qeVs9jX\n" \
+	"aaSBW3vcHqoFB2WTqKGGunQ1x3bjfs4VDJSosiHq6o+S0O1izIsHg9ed3Tp7db6+\n" \
+	"pQsaL/2C0BWjUzBRMB0GA1UdDgQWBBSQl2bnvQxMSoMl3k0BKISADfFz4zAfBgNV\n" \
+	"HSMEGDAWgBSQl2bnvQxMSoMl3k0BKISADfFz4zAPBgNVHRMBAf8EBTADAQH/MAoG\n" \
+	"CCqGSM49BAMCA0cAMEQCIAcDMvTxO0oL35h+gQq0xrJVgCBdwca/weaZcGsSm1iD\n" \
+	"AiBXOPHpUXfYxUmmQdTY0/yT/05mW5eUxA/RK0jdyw+Eyg==\n"                 \
+	"-----END CERTIFICATE-----\n"
+#define BLOCK(name) "-----BEGIN " name "-----\nAAAA\n-----END " name "-----\n"
+
+/* Fingerprint and times as openssl x509 prints them. */
+static void a_certificate_is_read_with_its_fingerprint_and_times(void)
+{
+	uint8_t want[DIGEST_BYTES];
+	struct digest_pem p;
+
+	WANT(text_hex_decode(SV("c78b4bf283fe4c61ddf516ef02edc276"
+				"259a436050639a5ab982f36580c68421"),
+			     want, sizeof(want)));
+	WANT(digest_pem_read(SV("CN = a\n" CERT), &p));
+	WANT_U64(p.certs, 1);
+	WANT(!p.has_private_key);
+	WANT(digest_equal(p.first.fingerprint, want, sizeof(want)));
+	WANT_U64(p.first.not_before_ms, 1794982959000);
+	WANT_U64(p.first.not_after_ms, 4948582959000);
+}
+
+static void other_blocks_are_told_and_broken_ones_refused(void)
+{
+	struct digest_pem p;
+
+	WANT(digest_pem_read(SV(CERT CERT BLOCK("EC PRIVATE KEY")), &p));
+	WANT_U64(p.certs, 2);
+	WANT(p.has_private_key);
+	WANT(digest_pem_read(SV(BLOCK("ENCRYPTED PRIVATE KEY")), &p));
+	WANT(p.has_private_key && p.certs == 0);
+	WANT(digest_pem_read(SV(BLOCK("PUBLIC KEY") "more"), &p));
+	WANT(!p.has_private_key && p.certs == 0);
+	WANT(digest_pem_read(SV("no block at all"), &p) && p.certs == 0);
+	WANT(!digest_pem_read(SV(BLOCK("CERTIFICATE")), &p));
+	WANT(!digest_pem_read(SV(""), &p));
+	for (size_t n = 40; n < sizeof(CERT) - 2; n += 7)
+		WANT(!digest_pem_read(sv_from(CERT, n), &p) || p.certs == 0);
+}
+
 static bool load_text(struct conf *c, struct arena *a, const char *text,
 		      struct fail *f)
 {
@@ -332,6 +380,8 @@ void suite_base(void)
 	ADD(a_child_makes_other_ids_than_its_parent);
 	ADD(a_correlation_id_is_a_uuid_or_a_ulid);
 	ADD(digests_match_published_vectors);
+	ADD(a_certificate_is_read_with_its_fingerprint_and_times);
+	ADD(other_blocks_are_told_and_broken_ones_refused);
 	ADD(settings_come_from_file_then_environment);
 	ADD(a_bad_setting_is_refused_with_its_place);
 	ADD(counters_add_up_and_read_as_prometheus_text);

@@ -308,10 +308,12 @@ static enum db_step partner_life(struct db *db, const struct db_attempt *at,
 		     &s->key_added, f) ||
 	    !db_query(db, STMT_CREDENTIAL_FIND, DB_ARGS(db_text(id)), s->arena,
 		      &s->found, f) ||
-	    !db_query(db, STMT_CREDENTIAL_LIST, DB_ARGS(db_null()), s->arena,
+	    !db_query(db, STMT_CREDENTIAL_LIST,
+		      DB_ARGS(db_text(SV("KEY")), db_null()), s->arena,
 		      &s->keys, f) ||
-	    !db_query(db, STMT_CREDENTIAL_LIST, DB_ARGS(db_text(name)),
-		      s->arena, &s->keys, f) ||
+	    !db_query(db, STMT_CREDENTIAL_LIST,
+		      DB_ARGS(db_text(SV("KEY")), db_text(name)), s->arena,
+		      &s->keys, f) ||
 	    !db_exec(db, STMT_CREDENTIAL_REVOKE, DB_ARGS(db_text(id)),
 		     &s->revoked, f) ||
 	    !db_exec(db, STMT_CREDENTIAL_REVOKE, DB_ARGS(db_text(id)),
@@ -412,6 +414,10 @@ static const char *const DENIED_TO_BOTH[] = {
 	"UPDATE credential SET scopes = 7",
 	"GRANT SELECT ON partner TO CURRENT_USER",
 	"UPDATE schema_version SET checksum = ''",
+	"SELECT COUNT(*) FROM audit",
+	"INSERT INTO audit (subject) VALUES ('x')",
+	"UPDATE audit SET actor = 'x'",
+	"DELETE FROM audit",
 };
 
 static const char *const DENIED_TO_RO[] = {
