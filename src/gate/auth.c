@@ -294,6 +294,7 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 	struct cached *slot;
 	struct db_table found;
 	struct sv key, id;
+	uint64_t asked_ms;
 
 	if (!bearer(header, &key))
 		return refuse(f);
@@ -306,6 +307,7 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 		return AUTH_OK;
 	}
 	arena_reset(&auth->arena);
+	asked_ms = clock_mono_ms();
 	if (!db_query(db, STMT_CREDENTIAL_FIND, DB_ARGS(db_text(id)),
 		      &auth->arena, &found, f))
 		return AUTH_FAIL;
@@ -313,6 +315,7 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 		return refuse(f);
 	metric_add(METRIC_AUTH_LOOKUPS, 1, "found");
 	remember(auth, slot, &found, hash);
+	slot->who.limits_seen_ms = asked_ms;
 	*who_r = slot->who;
 	return AUTH_OK;
 }
