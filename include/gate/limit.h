@@ -49,7 +49,7 @@ struct limit_rule {
 	uint32_t partner_id;
 	uint32_t rate_per_s; /* 0: no limit */
 	uint32_t burst;      /* 0 counts as 1 */
-	uint64_t seen_ms;    /* clock_mono_ms() when it was asked for */
+	uint64_t seen_ms;    /* clock_mono_ms() when it was read */
 };
 
 struct limit_state {

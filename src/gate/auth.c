@@ -242,6 +242,7 @@ static void remember_limits(struct principal *who, const struct db_table *t)
 	who->rate_per_s = rate->kind == DB_NULL ? 0 : (uint32_t)rate->u;
 	who->burst =
 		burst->kind == DB_NULL ? who->rate_per_s : (uint32_t)burst->u;
+	who->limits_seen_ms = clock_mono_ms();
 	who->has_quota = quota->kind != DB_NULL;
 	who->quota_items = who->has_quota ? quota->u : 0;
 }
@@ -294,7 +295,6 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 	struct cached *slot;
 	struct db_table found;
 	struct sv key, id;
-	uint64_t asked_ms;
 
 	if (!bearer(header, &key))
 		return refuse(f);
@@ -307,7 +307,6 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 		return AUTH_OK;
 	}
 	arena_reset(&auth->arena);
-	asked_ms = clock_mono_ms();
 	if (!db_query(db, STMT_CREDENTIAL_FIND, DB_ARGS(db_text(id)),
 		      &auth->arena, &found, f))
 		return AUTH_FAIL;
@@ -315,7 +314,6 @@ enum auth_result auth_check(struct auth *auth, struct db *db, struct sv header,
 		return refuse(f);
 	metric_add(METRIC_AUTH_LOOKUPS, 1, "found");
 	remember(auth, slot, &found, hash);
-	slot->who.limits_seen_ms = asked_ms;
 	*who_r = slot->who;
 	return AUTH_OK;
 }
