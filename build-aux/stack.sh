@@ -129,6 +129,7 @@ waybill_conf()
 	echo "key_pepper_file = $var/secret/key_pepper"
 	echo "metrics_file = $run/metrics"
 	echo "inflight_file = $run/inflight"
+	echo "limit_file = $run/limit"
 	if [ -e "$var/local.conf" ]; then
 		echo "# From local.conf:"
 		cat "$var/local.conf"

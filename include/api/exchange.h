@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/ids.h"
 #include "gate/auth.h"
+#include "gate/limit.h"
 #include "item/apply.h"
 #include "wire/fcgi.h"
 
@@ -62,6 +63,12 @@ struct exchange {
 	bool has_principal;
 	struct principal who;
 
+	/* take_rate */
+	struct limit_state rate;
+
+	/* check_share */
+	uint64_t slow_requests; /* of this partner, others than this one */
+
 	/* read_dry_run */
 	bool dry_run; /* the query says so, on a route that knows it */
 
@@ -100,6 +107,10 @@ struct exchange {
 
 /* The value of a query parameter; SV_NONE if it was not sent. */
 struct sv exchange_param(const struct exchange *x, const char *name);
+
+/* How many workers slow requests of one partner may hold; 0: there is no
+ * limit, with one worker. */
+uint64_t exchange_share(const struct conf *c);
 
 /* The request may take so long from now on, whatever was said before. */
 void exchange_extend(struct exchange *x, uint64_t ms);

@@ -61,6 +61,7 @@ struct principal {
 	bool is_strict; /* a key reused for another request: 422 */
 	/* The partner's limits, as they were auth_cache ago at most. */
 	uint32_t rate_per_s, burst; /* rate_per_s 0: no limit */
+	uint64_t limits_seen_ms;    /* clock_mono_ms() when they were read */
 	bool has_quota;
 	uint64_t quota_items; /* a UTC day */
 	/* The credential's warehouses: a JSON array of source ids, p NULL: all.

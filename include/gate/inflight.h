@@ -18,11 +18,19 @@
  * It only keeps duplicates from using up all workers; that a key is worked on
  * once is decided by the database (gate/reqkey.h).
  *
+ * Around every request of a partner, keyed or not:
+ *
+ *	inflight_begin(partner_id, until_ms);
+ *	n = inflight_slow(partner_id, slow_ms)	of the others, that take long
+ *	...the work; inflight_until(later)...
+ *	inflight_end();
+ *
  * Guarantees:
  *  F1  At most workers / 2 processes of this host are INFLIGHT_WAITING.
  *      When several enter at the same moment fewer may be let in.
  *  F2  A process that was killed, at any point, does not count: neither its
- *      wait nor its key.
+ *      wait nor its key nor its partner.
+ *  F3  A request counts as slow when it has run for slow_ms, and not before.
  *
  * Limits: it sees the workers of one host, or with an empty file those of one
  * parent. Two hosts that get the same key wait for each other in the database
@@ -54,6 +62,13 @@ enum inflight_result inflight_enter(uint64_t key, uint64_t until_ms,
 bool inflight_turn(void);
 void inflight_claimed(void);
 void inflight_leave(void);
+
+void inflight_begin(uint32_t partner_id, uint64_t until_ms);
+void inflight_until(uint64_t until_ms); /* it may take longer */
+void inflight_end(void);
+/* How many other processes have had a request of the partner in hand for so
+ * long. */
+uint64_t inflight_slow(uint32_t partner_id, uint64_t slow_ms);
 
 /* How many wait now, for tests. */
 uint64_t inflight_waiting(void);

@@ -3,6 +3,7 @@
 #include "api/exchange.h"
 
 #include "base/clock.h"
+#include "gate/inflight.h"
 
 struct sv exchange_param(const struct exchange *x, const char *name)
 {
@@ -12,9 +13,19 @@ struct sv exchange_param(const struct exchange *x, const char *name)
 	return SV_NONE;
 }
 
+uint64_t exchange_share(const struct conf *c)
+{
+	uint64_t share = c->workers * c->partner_share / 100;
+
+	if (c->workers < 2)
+		return 0;
+	return share ? share : 1;
+}
+
 void exchange_extend(struct exchange *x, uint64_t ms)
 {
 	x->deadline_ms = clock_mono_ms() + ms;
+	inflight_until(x->deadline_ms);
 	if (x->extend)
 		x->extend(x->extend_arg, ms);
 }

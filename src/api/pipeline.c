@@ -1,13 +1,16 @@
 /* The way of a request: a list of steps, each one function.
  *
  * Guarantees:
- * 1. The order of checks is the contract's: route and method, credential,
- *    (rate,) key syntax, the replay of a kept answer, then preferences,
- *    parameters, content type, encoding, body.
+ * 1. The order of checks is the contract's: route and method, credential and
+ *    scope, rate and share of the workers, key syntax, the replay of a kept
+ *    answer, then preferences, parameters, content type, encoding, body.
  * 2. Whatever a step finds wrong becomes one problem document; the steps
  *    after it do not run, and nothing was changed.
  * 3. Every request gets one answer and one log line, which holds neither a
  *    credential nor a payload.
+ * 4. Every request with a valid credential counts once against the partner's
+ *    rate, one that is refused for its scope, too; one that is refused by the
+ *    rate does not, and nginx's question before a large body only looks.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/pipeline.h"
@@ -21,6 +24,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "gate/inflight.h"
 #include "wire/prefer.h"
 
 enum { ANSWER_BYTES_MAX = 64 << 20, PREFER_WAIT_MAX_S = 30 };
@@ -144,15 +148,6 @@ static bool find_route(struct exchange *x, struct fail *f)
 	return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
 }
 
-static bool check_scope(struct exchange *x, struct fail *f)
-{
-	if ((x->who.scopes & x->route->scope) == x->route->scope)
-		return true;
-	return fail_set(f, FAIL_FORBIDDEN,
-			"the credential lacks the scope \"%s\"",
-			auth_scope_name((enum auth_scope)x->route->scope));
-}
-
 static bool authenticate(struct exchange *x, struct fail *f)
 {
 	struct auth_offer offer = {.client_cert = x->http->client_cert};
@@ -164,7 +159,67 @@ static bool authenticate(struct exchange *x, struct fail *f)
 	if (auth_check(x->auth, x->db, &offer, &x->who, f) != AUTH_OK)
 		return false;
 	x->has_principal = true;
-	return check_scope(x, f);
+	return true;
+}
+
+/* Guarantee 4. check_rate() tells it, after the scope. */
+static bool take_rate(struct exchange *x, struct fail *f)
+{
+	struct limit_rule rule = {.partner_id = x->who.partner_id,
+				  .rate_per_s = x->who.rate_per_s,
+				  .burst = x->who.burst,
+				  .seen_ms = x->who.limits_seen_ms};
+
+	(void)f;
+	if (!x->has_principal)
+		return true;
+	if (x->route->listener == ROUTE_INTERNAL)
+		limit_look(&rule, &x->rate);
+	else
+		limit_take(&rule, &x->rate);
+	return true;
+}
+
+static bool check_rate(struct exchange *x, struct fail *f)
+{
+	if (!x->rate.over)
+		return true;
+	metric_add(METRIC_RATE_REFUSALS, 1);
+	fail_set(f, FAIL_RATE_LIMITED,
+		 "the limit is %u requests a second, %u at once",
+		 (unsigned)x->rate.rate_per_s, (unsigned)x->rate.burst);
+	f->retry_after_s = x->rate.retry_after_s;
+	return false;
+}
+
+static bool check_scope(struct exchange *x, struct fail *f)
+{
+	if ((x->who.scopes & x->route->scope) == x->route->scope)
+		return true;
+	return fail_set(f, FAIL_FORBIDDEN,
+			"the credential lacks the scope \"%s\"",
+			auth_scope_name((enum auth_scope)x->route->scope));
+}
+
+/* A partner whose slow requests hold its share of the workers gets no further
+ * one. Where there is but one worker nobody can be kept from it. */
+static bool check_share(struct exchange *x, struct fail *f)
+{
+	uint64_t most = exchange_share(x->conf);
+
+	if (!x->has_principal)
+		return true;
+	inflight_begin(x->who.partner_id, x->deadline_ms);
+	x->slow_requests =
+		inflight_slow(x->who.partner_id, x->conf->partner_slow_ms);
+	if (!most || x->slow_requests < most)
+		return true;
+	metric_add(METRIC_PARTNER_BUSY, 1);
+	fail_set(f, FAIL_PARTNER_BUSY,
+		 "%u requests of this partner have been running for long",
+		 (unsigned)x->slow_requests);
+	f->retry_after_s = 1;
+	return false;
 }
 
 static bool names_it(const char *list, struct sv name)
@@ -284,9 +339,10 @@ typedef bool step(struct exchange *x, struct fail *f);
 static bool run_steps(struct exchange *x, struct fail *f)
 {
 	static step *const STEPS[] = {
-		find_route,       authenticate, read_dry_run,
-		read_correlation, replay,       read_prefer,
-		read_parameters,  receive_body, handle,
+		find_route, authenticate, take_rate,       check_scope,
+		check_rate, check_share,  read_dry_run,    read_correlation,
+		replay,     read_prefer,  read_parameters, receive_body,
+		handle,
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(STEPS) && !x->answered; i++)
@@ -370,6 +426,7 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 	usec = clock_mono_us() - x.started_us;
 	count(&x, usec);
 	log_request(&x, f, usec, sent);
+	inflight_end();
 	body_close(&x);
 	buf_release(&x.received);
 	respond_release(&x.answer);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "api/route.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/metric.h"
@@ -54,6 +55,10 @@ static void problem_headers(struct exchange *x, const struct fail *f)
 			       SV("Bearer realm=\"waybill\""));
 	if (f->code == FAIL_METHOD)
 		add_allow(x);
+	/* nginx has a page for it, but sees no body of what it asked for. */
+	if (x->route && x->route->listener == ROUTE_INTERNAL)
+		respond_header(&x->answer, "X-Problem",
+			       sv_of(fail_info(f->code)->slug));
 	if (f->retry_after_s) {
 		snprintf(text, sizeof(text), "%" PRIu64, f->retry_after_s);
 		respond_header(&x->answer, "Retry-After", sv_of(text));
@@ -98,6 +103,26 @@ void respond_problem(struct exchange *x, const struct fail *f)
 	metric_add(METRIC_PROBLEMS, 1, fail_info(f->code)->slug);
 }
 
+/* Of a partner that has a rate. The fields without X- are those of
+ * draft-ietf-httpapi-ratelimit-headers: the policy is the burst and the whole
+ * seconds in which it comes back, `t` what Retry-After says when there is
+ * nothing left. */
+static void add_rate(const struct limit_state *r, struct buf *b)
+{
+	if (!r->has)
+		return;
+	buf_addf(b,
+		 "X-RateLimit-Limit: %" PRIu32 "\r\n"
+		 "X-RateLimit-Remaining: %" PRIu32 "\r\n"
+		 "X-RateLimit-Reset: %" PRIu64 "\r\n",
+		 r->burst, r->remaining, r->reset_s);
+	buf_addf(b,
+		 "RateLimit-Policy: \"rate\";q=%" PRIu32 ";w=%" PRIu32 "\r\n"
+		 "RateLimit: \"rate\";r=%" PRIu32 ";t=%" PRIu64 "\r\n",
+		 r->burst, (r->burst + r->rate_per_s - 1) / r->rate_per_s,
+		 r->remaining, r->remaining ? r->reset_s : r->retry_after_s);
+}
+
 static void head(const struct exchange *x, struct buf *b)
 {
 	const struct answer *a = &x->answer;
@@ -110,6 +135,7 @@ static void head(const struct exchange *x, struct buf *b)
 	if (x->correlation_text.n)
 		buf_addf(b, "X-Correlation-Id: %.*s\r\n",
 			 SV_ARG(x->correlation_text));
+	add_rate(&x->rate, b);
 	buf_add_text(b, "Cache-Control: no-store\r\n");
 	buf_add(b, buf_sv(&a->headers));
 	buf_add_text(b, "\r\n");

@@ -261,6 +261,7 @@ static void remember_limits(struct principal *who, const struct db_table *t)
 	who->rate_per_s = rate->kind == DB_NULL ? 0 : (uint32_t)rate->u;
 	who->burst =
 		burst->kind == DB_NULL ? who->rate_per_s : (uint32_t)burst->u;
+	who->limits_seen_ms = clock_mono_ms();
 	who->has_quota = quota->kind != DB_NULL;
 	who->quota_items = who->has_quota ? quota->u : 0;
 }

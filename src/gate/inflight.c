@@ -31,6 +31,9 @@ struct slot {
 	_Atomic uint32_t waiting;
 	_Atomic uint64_t key; /* 0: nothing in hand */
 	_Atomic uint64_t until_ms;
+	_Atomic uint64_t begun_ms, busy_until_ms; /* of the partner's request */
+	_Atomic uint32_t partner_id;              /* 0: none in hand */
+	uint32_t unused;
 };
 
 struct table {
@@ -45,7 +48,7 @@ bool inflight_open(const char *path, struct fail *f)
 {
 	uint8_t layout[DIGEST_BYTES];
 	char text[64];
-	int n = snprintf(text, sizeof(text), "inflight 1 %zu",
+	int n = snprintf(text, sizeof(text), "inflight 2 %zu",
 			 sizeof(struct table));
 
 	digest_sha256(sv_from(text, (size_t)n), layout);
@@ -88,6 +91,7 @@ static struct slot *take_slot(void)
 			continue;
 		atomic_store(&s->key, 0);
 		atomic_store(&s->waiting, 0);
+		atomic_store(&s->partner_id, 0);
 		return s;
 	}
 	return NULL;
@@ -194,4 +198,53 @@ void inflight_leave(void)
 		return;
 	atomic_store(&mine->waiting, 0);
 	atomic_store(&mine->key, 0);
+}
+
+/* The partner is written last: who sees it sees this request's time, or that
+ * of a later one. */
+void inflight_begin(uint32_t partner_id, uint64_t until_ms)
+{
+	if (!have_slot())
+		return;
+	atomic_store(&mine->partner_id, 0);
+	atomic_store(&mine->begun_ms, clock_mono_ms());
+	atomic_store(&mine->busy_until_ms, until_ms);
+	atomic_store(&mine->partner_id, partner_id);
+}
+
+void inflight_until(uint64_t until_ms)
+{
+	if (mine)
+		atomic_store(&mine->busy_until_ms, until_ms);
+}
+
+void inflight_end(void)
+{
+	if (mine)
+		atomic_store(&mine->partner_id, 0);
+}
+
+static bool is_slow(struct slot *s, uint32_t partner_id, uint64_t slow_ms)
+{
+	uint64_t now_ms = clock_mono_ms();
+
+	return s != mine && atomic_load(&s->partner_id) == partner_id &&
+	       atomic_load(&s->begun_ms) + slow_ms <= now_ms &&
+	       atomic_load(&s->busy_until_ms) > now_ms;
+}
+
+uint64_t inflight_slow(uint32_t partner_id, uint64_t slow_ms)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; table && i < SLOTS; i++) {
+		struct slot *s = &table->slots[i];
+		int32_t pid = atomic_load(&s->pid);
+
+		if (!pid)
+			break;
+		if (is_slow(s, partner_id, slow_ms) && alive(pid))
+			n++;
+	}
+	return n;
 }

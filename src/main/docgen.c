@@ -133,6 +133,17 @@ static void metrics(void)
 		printf("| `%s` | %s | %s | %s |\n", m.name, m.kind, m.labels,
 		       m.help);
 	}
+	fputs("\nRead from the database at each scrape, and left out while it "
+	      "is away:\n\n"
+	      "| name | kind | labels | meaning |\n"
+	      "| --- | --- | --- | --- |\n"
+	      "| `waybill_jobs` | gauge | state | Unfinished jobs: QUEUED (the "
+	      "queue's depth), RUNNING. |\n"
+	      "| `waybill_jobs_leased` | gauge |  | Jobs that a worker has in "
+	      "hand. |\n"
+	      "| `waybill_job_oldest_seconds` | gauge |  | Age of the oldest "
+	      "unfinished job. |\n",
+	      stdout);
 }
 
 static void routes(void)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "gate/inflight.h"
+#include "gate/limit.h"
 #include "main/prefork.h"
 #include "main/program.h"
 #include "wire/fcgi.h"
@@ -187,6 +188,7 @@ static bool run(const struct options *o, struct arena *a, struct fail *f)
 
 	if (!program_load(NAME, o->conf, a, &c, f) ||
 	    !inflight_open(c.inflight_file, f) ||
+	    !limit_open(c.limit_file, f) ||
 	    (o->listen && !fcgi_listen(o->listen, f)) || !fcgi_check(f))
 		return false;
 	p.workers = part_of(c.workers, o);

@@ -319,6 +319,32 @@ class Watching(Case):
             stack.start()
             self.assertGreaterEqual(self.counters(stack)[name], after[name])
 
+    def test_the_depth_and_age_of_the_queue_are_read_from_the_database(self):
+        with Stack() as stack:
+            stack.supervisorctl("stop", "worker:*")
+            gauges = [f'waybill_jobs{{state="{s}"}}'
+                      for s in ("QUEUED", "RUNNING")]
+            gauges += ["waybill_jobs_leased", "waybill_job_oldest_seconds"]
+
+            def read():
+                counters = self.counters(stack)
+                return [counters.get(name) for name in gauges]
+
+            self.assertEqual(read(), [0, 0, 0, 0])
+            for _ in range(2):
+                got = stack.post("/wms-ingest/v1/master/uoms?mode=bulk",
+                                 {"items": [{"source_id": "A", "name": "a"}]})
+                self.assertEqual(got.status, 202, got)
+            self.assertEqual(read()[:3], [2, 0, 0])
+            wait_for(lambda: read()[3] >= 1)
+            stack.supervisorctl("stop", "mariadb")
+            got = stack.admin("/metrics")
+            self.assertEqual(got.status, 200, got)
+            self.assertIn(b"waybill_requests_total{", got.body)
+            self.assertNotIn(b"waybill_jobs{", got.body)
+            stack.supervisorctl("start", "mariadb", "worker:*")
+            wait_for(lambda: read() == [0, 0, 0, 0], 60)
+
     def test_every_counter_is_documented_and_typed(self):
         stack = self.stack
         text = stack.admin("/metrics")

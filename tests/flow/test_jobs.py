@@ -198,6 +198,35 @@ class Turns(Case):
         self.s.end(w)
         self.check_all_once(slow, "slow", 200 * 50)
 
+    def many_slow_jobs(self, workers):
+        """A partner has more jobs than there are workers, and all workers
+        are at them, when another one's comes."""
+        lanes = range(5)
+        for lane in lanes:
+            self.s.enqueue(chunks(f"many{workers}-{lane}", 150, 50),
+                           collection=lane)
+        started = [self.s.worker() for _ in range(workers)]
+        self.s.wait(lambda: self.s.sql(
+            "SELECT COUNT(*) FROM job WHERE partner_id = 1 AND open_as IS NOT "
+            "NULL AND lease_until > NOW(6)") == [[str(workers)]])
+        quick = self.s.enqueue(chunks(f"quick{workers}", 1), partner=2)
+        self.s.wait(lambda: self.s.job(quick)["state"] == "COMPLETED")
+        self.assertEqual(self.s.unfinished(), len(lanes),
+                         "it waited, or the others were too quick")
+        for w in started:
+            self.s.end(w)
+        self.s.sql("UPDATE job SET cancel_requested = 1 "
+                   "WHERE open_as IS NOT NULL")
+        self.s.work()
+
+    def test_many_slow_jobs_leave_the_only_worker_to_another_partner(self):
+        """N1, Q5"""
+        self.many_slow_jobs(1)
+
+    def test_many_slow_jobs_leave_one_of_two_workers_to_another_partner(self):
+        """N1, Q5"""
+        self.many_slow_jobs(2)
+
     def test_a_cancelled_job_stops_between_chunks(self):
         job = self.s.enqueue(chunks("stop", 100, 20))
         w = self.s.worker()

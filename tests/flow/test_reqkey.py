@@ -108,8 +108,10 @@ class Server:
         self.dir = tempfile.mkdtemp(prefix="wb-reqkey-")
         self.socket = os.path.join(self.dir, "s")
         self.log = os.path.join(self.dir, "log")
+        # These hold more workers for long than one partner may: who waits
+        # for whom is looked at alone.
         conf = {"workers": 4, "metrics_file": os.path.join(self.dir, "m"),
-                **DB.settings(), **conf}
+                "partner_share": 100, **DB.settings(), **conf}
         path = os.path.join(self.dir, "waybill.conf")
         with open(path, "w") as f:
             f.writelines(f"{k} = {v}\n" for k, v in conf.items())
