@@ -16,7 +16,8 @@ enum {
 	PROCESSES = 8,
 	CROWD = 20, /* the partner that all of them charge */
 	CROWD_LIMIT = 6000,
-	MOST = 60, /* above quota_fast_max(CROWD_LIMIT): some are strict */
+	FEW = 20,   /* below quota_fast_max(CROWD_LIMIT), which is 23 */
+	MANY = 60,  /* above it: many are strict from the beginning */
 	LARGE = 1000000,
 };
 
@@ -338,10 +339,9 @@ static void the_day_is_the_databases(void)
 }
 
 /* Charges until nothing is left; whoever finds one item refused leaves. */
-static int charge_all(struct world *w)
+static int charge_all(struct world *w, uint64_t most)
 {
 	struct db *db = world_db(w, DB_SERVICE);
-	uint64_t most = MOST;
 	uint16_t dice[2];
 
 	for (;;) {
@@ -397,7 +397,8 @@ static void a_crowd_charges_exactly_the_limit(void)
 		pids[i] = fork();
 		if (!pids[i]) {
 			arena_init(&w.arena, 4096);
-			_exit(i ? charge_all(&w) : watch(&w));
+			_exit(!i ? watch(&w)
+				 : charge_all(&w, i % 2 ? FEW : MANY));
 		}
 	}
 	for (unsigned i = 0; i <= PROCESSES; i++) {
