@@ -57,8 +57,8 @@ static enum db_step applied(struct db *db, struct work_part *p,
 	return checkpoint(db, p, f) ? DB_STEP_COMMIT : DB_STEP_FAIL;
 }
 
-static enum db_step do_part(struct db *db, struct work_part *p,
-			    struct apply *a, struct fail *f)
+static enum db_step do_part(struct db *db, struct work_part *p, struct apply *a,
+			    struct fail *f)
 {
 	switch (begin_quota(db, p, a, f)) {
 	case QUOTA_GO:

@@ -14,10 +14,11 @@
 
 enum {
 	PROCESSES = 8,
-	CROWD = 20, /* the partner that all of them charge */
-	CROWD_LIMIT = 6000,
-	FEW = 20,   /* below quota_fast_max(CROWD_LIMIT), which is 23 */
-	MANY = 60,  /* above it: many are strict from the beginning */
+	CROWD = 20, /* the first of the partners that all of them charge */
+	CROWDS = 4,
+	CROWD_LIMIT = 2000,
+	FEW = 7,   /* quota_fast_max(CROWD_LIMIT) */
+	MANY = 30, /* above it: many are strict from the beginning */
 	LARGE = 1000000,
 };
 
@@ -121,8 +122,7 @@ static void use(struct world *w, uint32_t partner, uint64_t n)
 static void fast_meanwhile(struct charge *c)
 {
 	struct db *other = world_db(c->w, DB_SERVICE);
-	struct charge b =
-		a_charge(c->w, c->q.partner_id, c->q.limit, 10, 10);
+	struct charge b = a_charge(c->w, c->q.partner_id, c->q.limit, 10, 10);
 	struct fail f = FAIL_INIT;
 
 	c->meanwhile_ok = run_once(other, &b, &f) && !b.q.strict;
@@ -338,51 +338,63 @@ static void the_day_is_the_databases(void)
 	world_close(&w);
 }
 
-/* Charges until nothing is left; whoever finds one item refused leaves. */
-static int charge_all(struct world *w, uint64_t most)
+/* Charges until nothing is left: until one item alone is refused. */
+static bool charge_all(struct world *w, struct db *db, uint32_t partner,
+		       uint64_t most)
 {
-	struct db *db = world_db(w, DB_SERVICE);
 	uint16_t dice[2];
 
 	for (;;) {
 		struct fail f = FAIL_INIT;
 		struct charge c;
 
-		digest_random(dice, sizeof(dice));
-		c = a_charge(w, CROWD, CROWD_LIMIT, 1 + dice[0] % most, 0);
-		c.charged = dice[1] % (c.most + 1);
-		if (most == 1)
-			c.charged = 1;
-		if (!run(db, &c, &f)) {
-			if (c.refused && most == 1)
-				break;
-			if (c.refused)
-				most = 1;
-			else if (f.code != FAIL_DB_BUSY)
-				return 1;
-		}
 		arena_reset(&w->arena);
+		digest_random(dice, sizeof(dice));
+		c = a_charge(w, partner, CROWD_LIMIT, 1 + dice[0] % most, 1);
+		if (most > 1)
+			c.charged = c.most - dice[1] % (c.most + 1) / 2;
+		if (run(db, &c, &f))
+			continue;
+		if (c.refused && most == 1)
+			return true;
+		if (!c.refused && f.code != FAIL_DB_BUSY)
+			return false;
+		if (c.refused)
+			most = 1;
 	}
+}
+
+static int one_of_the_crowd(struct world *w, uint64_t most)
+{
+	struct db *db = world_db(w, DB_SERVICE);
+
+	for (uint32_t i = 0; i < CROWDS; i++)
+		if (!charge_all(w, db, CROWD + i, most))
+			return 1;
 	db_free(db);
 	return 0;
 }
 
-/* Looks all the while. */
+/* Looks at all of them all the while. */
 static int watch(struct world *w)
 {
 	struct db *db = world_db(w, DB_SERVICE);
-	struct quota_state s = {0};
 	struct fail f = FAIL_INIT;
 	uint64_t looks = 0;
 
-	while (s.used < CROWD_LIMIT) {
-		if (!quota_look(db, CROWD, CROWD_LIMIT, &w->arena, &s, &f))
-			return 1;
+	for (uint32_t i = 0; i < CROWDS;) {
+		struct quota_state s;
+
 		arena_reset(&w->arena);
+		if (!quota_look(db, CROWD + i, CROWD_LIMIT, &w->arena, &s, &f))
+			return 1;
+		if (s.used > CROWD_LIMIT)
+			return 2;
+		i += s.used == CROWD_LIMIT;
 		looks++;
 	}
 	db_free(db);
-	return s.used == CROWD_LIMIT && looks > 10 ? 0 : 2;
+	return looks > CROWDS ? 0 : 3;
 }
 
 static void a_crowd_charges_exactly_the_limit(void)
@@ -393,19 +405,21 @@ static void a_crowd_charges_exactly_the_limit(void)
 
 	if (!start(&w))
 		return;
+	WANT_U64(quota_fast_max(CROWD_LIMIT), FEW);
 	for (unsigned i = 0; i <= PROCESSES; i++) {
 		pids[i] = fork();
 		if (!pids[i]) {
 			arena_init(&w.arena, 4096);
 			_exit(!i ? watch(&w)
-				 : charge_all(&w, i % 2 ? FEW : MANY));
+				 : one_of_the_crowd(&w, i > 2 ? FEW : MANY));
 		}
 	}
 	for (unsigned i = 0; i <= PROCESSES; i++) {
 		WANT(waitpid(pids[i], &status, 0) == pids[i]);
 		WANT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	}
-	WANT_U64(used(&w, CROWD, CROWD_LIMIT), CROWD_LIMIT);
+	for (uint32_t i = 0; i < CROWDS; i++)
+		WANT_U64(used(&w, CROWD + i, CROWD_LIMIT), CROWD_LIMIT);
 	world_close(&w);
 }
 
