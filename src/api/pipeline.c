@@ -304,10 +304,12 @@ static void add_quota(struct exchange *x)
 
 	if (!x->has_principal || !x->who.has_quota)
 		return;
-	if (!x->has_quota_state && x->answer.status < 500)
-		x->has_quota_state =
-			quota_look(x->db, x->who.partner_id, x->who.quota_items,
-				   x->arena, &x->quota_state, &ignored);
+	if (x->has_quota_state)
+		quota_seen(x->who.partner_id, &x->quota_state);
+	else if (x->answer.status < 500)
+		x->has_quota_state = quota_lately(x->db, x->who.partner_id,
+						  x->who.quota_items, x->arena,
+						  &x->quota_state, &ignored);
 	if (x->has_quota_state)
 		respond_quota(&x->answer, &x->quota_state);
 }

@@ -28,6 +28,7 @@ enum {
 	FAST_MAX = 5000,
 	STRETCH_PART = 4, /* the last stretch is a quarter at most */
 	REMEMBERED = 256,
+	LATELY_MS = 1000,
 	WAITED_US = 5000, /* so long: somebody else has that slot */
 	SWEEP_ROWS = 1000,
 	SWEEPS_MAX = 1000,
@@ -37,9 +38,15 @@ enum {
 /* Columns of STMT_QUOTA_SUM and STMT_QUOTA_LOOK. */
 enum { S_USED, S_DAY, S_LEFT };
 
-/* Partners whose day was last seen in its last stretch, by number. One who is
- * pushed out by another costs a ROLLBACK. */
-static uint32_t nearly_used[REMEMBERED];
+/* What this process has last seen of a partner, by its number. One that is
+ * pushed out by another costs a ROLLBACK or a read. */
+struct memory {
+	uint32_t partner_id;
+	bool nearly_used;   /* in the last stretch of its day */
+	uint64_t looked_ms; /* clock_mono_ms(); 0: state is not set */
+	struct quota_state state;
+};
+static struct memory memories[REMEMBERED];
 
 /* Added to the connection's number. Moved when two meet in a slot. */
 static uint32_t slot_shift;
@@ -62,27 +69,26 @@ static bool fits(uint64_t used, uint64_t more, uint64_t limit)
 	return used <= limit && more <= limit - used;
 }
 
-static void remember(const struct quota *q, bool nearly)
+static struct memory *memory_of(uint32_t partner_id)
 {
-	uint32_t *p = &nearly_used[q->partner_id % REMEMBERED];
+	struct memory *m = &memories[partner_id % REMEMBERED];
 
-	if (nearly)
-		*p = q->partner_id;
-	else if (*p == q->partner_id)
-		*p = 0;
+	if (m->partner_id != partner_id)
+		*m = (struct memory){.partner_id = partner_id};
+	return m;
 }
 
-static bool remembered(const struct quota *q)
+static void set_limit(struct quota_state *s, uint64_t limit)
 {
-	return nearly_used[q->partner_id % REMEMBERED] == q->partner_id;
+	s->limit = limit;
+	s->remaining = s->used < limit ? limit - s->used : 0;
 }
 
 static void fill(struct quota_state *s, uint64_t limit,
 		 const struct db_table *t)
 {
-	s->limit = limit;
 	s->used = db_cell(t, 0, S_USED)->u;
-	s->remaining = s->used < limit ? limit - s->used : 0;
+	set_limit(s, limit);
 	s->reset_s = db_cell(t, 0, S_LEFT)->u;
 	s->reset_wall_ms = (db_cell(t, 0, S_DAY)->u + 1) * DAY_MS;
 }
@@ -135,7 +141,8 @@ static bool take_all(struct db *db, struct quota *q, struct fail *f)
 static enum quota_result strict_begun(struct quota *q, uint64_t most)
 {
 	q->room = q->state.remaining;
-	remember(q, !fits(q->state.used, most + stretch(q->limit), q->limit));
+	memory_of(q->partner_id)->nearly_used =
+		!fits(q->state.used, most + stretch(q->limit), q->limit);
 	return QUOTA_GO;
 }
 
@@ -143,7 +150,7 @@ static enum quota_result strict_begun(struct quota *q, uint64_t most)
 static enum quota_result fast_begun(struct quota *q)
 {
 	if (!fits(q->state.used, stretch(q->limit), q->limit)) {
-		remember(q, true);
+		memory_of(q->partner_id)->nearly_used = true;
 		q->strict = true;
 		return QUOTA_AGAIN;
 	}
@@ -184,7 +191,8 @@ enum quota_result quota_begin(struct db *db, struct quota *q, uint64_t most,
 	if (!q->begun) {
 		q->begun = true;
 		q->day = clock_day(db_wall_ms(db));
-		q->strict = most > quota_fast_max(q->limit) || remembered(q);
+		q->strict = most > quota_fast_max(q->limit) ||
+			    memory_of(q->partner_id)->nearly_used;
 	}
 	if (q->strict ? !take_all(db, q, f) : !take_own(db, q, most, f))
 		return QUOTA_FAIL;
@@ -249,6 +257,33 @@ bool quota_look(struct db *db, uint32_t partner_id, uint64_t limit,
 		      f))
 		return false;
 	fill(s_r, limit, &t);
+	return true;
+}
+
+void quota_seen(uint32_t partner_id, const struct quota_state *s)
+{
+	struct memory *m = memory_of(partner_id);
+
+	m->state = *s;
+	m->looked_ms = clock_mono_ms();
+}
+
+bool quota_lately(struct db *db, uint32_t partner_id, uint64_t limit,
+		  struct arena *a, struct quota_state *s_r, struct fail *f)
+{
+	struct memory *m = memory_of(partner_id);
+	uint64_t ago_ms = clock_mono_ms() - m->looked_ms;
+
+	if (m->looked_ms && ago_ms < LATELY_MS &&
+	    ago_ms / 1000 < m->state.reset_s) {
+		*s_r = m->state;
+		s_r->reset_s -= ago_ms / 1000;
+		set_limit(s_r, limit);
+		return true;
+	}
+	if (!quota_look(db, partner_id, limit, a, s_r, f))
+		return false;
+	quota_seen(partner_id, s_r);
 	return true;
 }
 

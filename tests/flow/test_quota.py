@@ -304,6 +304,11 @@ class Headers(QuotaTest):
                 self.assertEqual(self.said(answer), ("10", "6"), answer)
         self.assertEqual(self.said(p.post("uoms", [uom("N", 1), uom("U1")])),
                          ("10", "4"))
+        # Whoever looked before looks again; a new limit counts at once.
+        wait_for(lambda: {self.said(p.get("/master/uoms"))
+                          for _ in range(20)} == {("10", "4")})
+        self.set_quota(p, 3)
+        self.assertEqual(self.said(p.get("/master/uoms")), ("3", "0"))
 
     def test_the_ietf_fields_name_it_as_a_policy(self):
         p = self.partner(10)
