@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "gate/auth.h"
 #include "gate/limit.h"
+#include "gate/quota.h"
 #include "item/apply.h"
 #include "wire/fcgi.h"
 
@@ -103,6 +104,10 @@ struct exchange {
 	struct answer answer;
 	bool has_items;
 	struct apply_summary items; /* what became of them, for the log */
+
+	/* the handler, or add_quota() */
+	bool has_quota_state;
+	struct quota_state quota_state;
 };
 
 /* The value of a query parameter; SV_NONE if it was not sent. */

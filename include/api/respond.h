@@ -17,6 +17,10 @@ void respond_release(struct answer *a);
  * it is a bug(). */
 void respond_header(struct answer *a, const char *name, struct sv value);
 
+/* How the partner's item quota stands: X-Quota-Items-Limit and -Remaining, and
+ * its members of RateLimit-Policy and RateLimit. */
+void respond_quota(struct answer *a, const struct quota_state *s);
+
 /* Replace whatever was built so far by the problem document of `f` (RFC
  * 9457), with the headers its status asks for. */
 void respond_problem(struct exchange *x, const struct fail *f);

@@ -59,6 +59,9 @@ const struct db_server *db_server(const struct db *db);
 MUST_CHECK bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f);
 unsigned db_lock_wait_default_s(const struct db *db);
 
+/* The server's number of this connection; a new one after each connect. */
+uint32_t db_connection_id(const struct db *db);
+
 /* Tests: send many rows by the ladder although arrays work (db/rows.h). */
 void db_ladder_for_test(struct db *db, bool ladder);
 

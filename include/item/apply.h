@@ -58,6 +58,8 @@ struct apply {
 	uint64_t received_ms; /* full-refresh: 0 at the first attempt; set by
 				 it, and the same at the next ones */
 	bool confirm;         /* full-refresh: the destruction is meant */
+	bool limited;         /* charged may not pass charge_max */
+	uint64_t charge_max;
 	/* One part of a job's batch: the batch is there already and is added
 	 * to, and nothing is tombstoned by what these items do not name. */
 	bool part;
@@ -67,6 +69,7 @@ struct apply {
 	struct outcome *outcomes;
 	struct apply_summary summary;
 	bool needs_job; /* after APPLY_FAIL: a full-refresh passes sync_max */
+	bool over;      /* after it: charge_max, and nothing was written */
 };
 
 enum apply_result { APPLY_DONE, APPLY_RACED, APPLY_FAIL };

@@ -21,6 +21,9 @@ MUST_CHECK bool decode_body(struct arena *a, const struct conf *c,
 			    enum collection col, struct sv body, bool ndjson,
 			    struct decoded *d_r, struct fail *f);
 
+/* How many of them are not REJECTED already. */
+size_t decoded_usable(const struct decoded *d);
+
 /* A chunk of a job: its grammar was checked when it was taken in. */
 struct decode_lines {
 	struct sv text;       /* an item a line; one that is oversized: empty */

@@ -89,6 +89,9 @@ struct job {
 	struct job_counts counts;
 	bool cancel_requested;
 	uint64_t created_wall_ms;
+	/* The partner's quota, at the last claim or reload. */
+	bool has_quota;
+	uint64_t quota_items;
 };
 
 /* Inside the transaction of the intake. Sets nothing but the database. A
@@ -134,7 +137,9 @@ MUST_CHECK bool queue_finish(struct db *db, const struct job *j,
 			     struct fail *f);
 
 /* A transaction of its own. Does not count as an attempt. not_before_ms: how
- * long to leave it alone (backoff); waiting_for NULL, or "quota". */
+ * long to leave it alone (backoff); waiting_for NULL, or "quota": then it
+ * waits only if the quota is still as *j has it, and whoever changes that
+ * finds it waiting. */
 MUST_CHECK bool queue_give_back(struct db *db, const struct job *j,
 				uint64_t not_before_ms, const char *waiting_for,
 				struct fail *f);

@@ -135,19 +135,21 @@ ON DUPLICATE KEY UPDATE served_at = VALUES(served_at);
 
 -- Arguments: partner_id, job_id.
 -- name: job_get
--- rows: one, or none: batch_id, collection, kind, mode, state, phase, attempt, token, step, next_chunk, chunk_count, resume_after, total, bytes, processed, accepted, replay, quarantined, rejected, tombstoned, confirmed, cancel_requested, filter_missing, warehouses, created (unix ms)
+-- rows: one, or none: batch_id, collection, kind, mode, state, phase, attempt, token, step, next_chunk, chunk_count, resume_after, total, bytes, processed, accepted, replay, quarantined, rejected, tombstoned, confirmed, cancel_requested, filter_missing, warehouses, created (unix ms), quota_items_per_day of the partner
 -- literals: '1970-01-01'
 SELECT batch_id, collection, kind, mode, state, phase, attempt, token, step,
 	next_chunk, chunk_count, resume_after, total, bytes, processed,
 	accepted, replay, quarantined, rejected, tombstoned, confirmed,
 	cancel_requested, filter_missing, warehouses,
-	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) DIV 1000
+	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) DIV 1000,
+	(SELECT p.quota_items_per_day FROM partner p
+	WHERE p.partner_id = job.partner_id)
 FROM job
 WHERE partner_id = ? AND job_id = ?;
 
 -- The same, locked: whoever had it before is done with it.
 -- name: job_lock
--- rows: as job_get
+-- rows: as job_get, without the quota
 -- literals: '1970-01-01'
 SELECT batch_id, collection, kind, mode, state, phase, attempt, token, step,
 	next_chunk, chunk_count, resume_after, total, bytes, processed,
@@ -206,6 +208,14 @@ UPDATE job FORCE INDEX (PRIMARY) SET
 	not_before = NOW(6) + INTERVAL ? MICROSECOND,
 	waiting_for = ?
 WHERE partner_id = ? AND job_id = ? AND token = ? AND open_as IS NOT NULL;
+
+-- Who changes the quota writes the partner's row first and then looks for jobs
+-- that wait for it: so one either waits already, or sees the change here.
+-- Argument: partner_id.
+-- name: job_quota_hold
+-- rows: one: quota_items_per_day
+SELECT quota_items_per_day FROM partner WHERE partner_id = ?
+LOCK IN SHARE MODE;
 
 -- Arguments: partner_id, job_id.
 -- name: job_ask_cancel

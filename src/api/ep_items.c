@@ -13,6 +13,7 @@
 #include "api/receive.h"
 #include "api/route.h"
 #include "base/metric.h"
+#include "gate/quota.h"
 #include "item/decode.h"
 #include "job/queue.h"
 
@@ -30,6 +31,8 @@ struct post {
 	struct apply_summary summary;
 	bool needs_job;       /* found out by the work */
 	uint64_t received_ms; /* as the first attempt noted it */
+	bool charges;         /* the partner has a quota, and this uses it */
+	struct quota quota;
 };
 
 struct word {
@@ -149,6 +152,34 @@ static void answer(struct exchange *x, const struct post *p,
 	buf_add_text(b, "}\n");
 }
 
+/* Between the key and the items: see gate/quota.h. */
+static enum quota_result begin_quota(struct db *db, struct post *p,
+				     struct arena *arena, struct fail *f)
+{
+	return p->charges ? quota_begin(db, &p->quota,
+					decoded_usable(&p->decoded), arena, f)
+			  : QUOTA_GO;
+}
+
+static enum db_step applied(struct db *db, struct exchange *x, struct post *p,
+			    const struct apply *a, struct fail *f)
+{
+	if (p->charges && !quota_charge(db, &p->quota, a->summary.charged, f))
+		return DB_STEP_FAIL;
+	answer(x, p, a);
+	p->summary = a->summary;
+	return DB_STEP_COMMIT;
+}
+
+static enum db_step not_applied(struct post *p, const struct apply *a,
+				struct fail *f)
+{
+	p->needs_job = a->needs_job;
+	if (a->over)
+		quota_refused(&p->quota, a->summary.charged, "request", f);
+	return DB_STEP_FAIL;
+}
+
 static enum db_step attempt(struct db *db, const struct db_attempt *at,
 			    struct keyed *k, struct arena *arena,
 			    struct fail *f)
@@ -170,6 +201,7 @@ static enum db_step attempt(struct db *db, const struct db_attempt *at,
 		.received_ms = p->received_ms,
 		.confirm =
 			p->confirm || (p->confirm_empty && !p->decoded.count),
+		.limited = p->charges,
 	};
 	enum apply_result result;
 
@@ -177,18 +209,24 @@ static enum db_step attempt(struct db *db, const struct db_attempt *at,
 	    !queue_check_refresh(db, a.partner_id, (int)a.collection,
 				 x->dry_run, x->arena, f))
 		return DB_STEP_FAIL;
+	switch (begin_quota(db, p, arena, f)) {
+	case QUOTA_GO:
+		break;
+	case QUOTA_AGAIN:
+		return DB_STEP_AGAIN;
+	case QUOTA_FAIL:
+		return DB_STEP_FAIL;
+	}
+	a.charge_max = p->quota.room;
 	result = apply_run(db, &a, f);
 	p->received_ms = a.received_ms;
 	switch (result) {
 	case APPLY_DONE:
-		answer(x, p, &a);
-		p->summary = a.summary;
-		return DB_STEP_COMMIT;
+		return applied(db, x, p, &a, f);
 	case APPLY_RACED:
 		return DB_STEP_AGAIN;
 	case APPLY_FAIL:
-		p->needs_job = a.needs_job;
-		return DB_STEP_FAIL;
+		return not_applied(p, &a, f);
 	}
 	bug("apply_run");
 }
@@ -219,6 +257,15 @@ static void count_items(struct exchange *x, const struct post *p)
 	metric_add(METRIC_ITEMS, s->quarantined, "quarantined");
 	metric_add(METRIC_ITEMS, s->rejected, "rejected");
 	metric_add(METRIC_ITEMS, s->tombstoned, "tombstoned");
+	if (p->charges)
+		metric_add(METRIC_QUOTA_ITEMS, s->charged);
+}
+
+/* What the transaction saw of the quota need not be read again. */
+static void tell_quota(struct exchange *x, const struct post *p)
+{
+	x->has_quota_state = p->quota.known && !x->replayed;
+	x->quota_state = p->quota.state;
 }
 
 static bool run_job(struct exchange *x, const struct post *p, struct fail *f)
@@ -239,15 +286,21 @@ static bool run_now(struct exchange *x, struct post *p, struct fail *f)
 			  .collection = (int)p->collection,
 			  .work = work,
 			  .arg = p};
+	bool done;
 
+	p->charges = x->who.has_quota && !x->dry_run;
+	p->quota = (struct quota){.partner_id = x->who.partner_id,
+				  .limit = x->who.quota_items};
 	if (p->mode == BATCH_REFRESH && !p->decoded.count && !p->confirm_empty)
 		return fail_set(f, FAIL_REFRESH_EMPTY,
 				"the whole collection would become INACTIVE; "
 				"send confirm_empty=true if that is meant");
-	if (!keyed_run(&k, f))
-		return false;
-	count_items(x, p);
-	return true;
+	done = keyed_run(&k, f);
+	if (done || f->code == FAIL_QUOTA_EXHAUSTED)
+		tell_quota(x, p);
+	if (done)
+		count_items(x, p);
+	return done;
 }
 
 static bool too_large(const struct exchange *x, struct fail *f)

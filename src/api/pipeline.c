@@ -351,6 +351,25 @@ static bool run_steps(struct exchange *x, struct fail *f)
 	return true;
 }
 
+/* Also with a refusal, of whoever has a credential and a quota. That the
+ * figure cannot be read is no reason to answer otherwise; while the database
+ * is away it is not asked. */
+static void add_quota(struct exchange *x)
+{
+	struct fail ignored = FAIL_INIT;
+
+	if (!x->has_principal || !x->who.has_quota)
+		return;
+	if (x->has_quota_state)
+		quota_seen(x->who.partner_id, &x->quota_state);
+	else if (x->answer.status < 500)
+		x->has_quota_state = quota_lately(x->db, x->who.partner_id,
+						  x->who.quota_items, x->arena,
+						  &x->quota_state, &ignored);
+	if (x->has_quota_state)
+		respond_quota(&x->answer, &x->quota_state);
+}
+
 static void log_items(struct log_line *l, const struct apply_summary *s)
 {
 	log_num(l, "accepted", s->accepted);
@@ -421,6 +440,7 @@ void service_answer(struct service *s, struct fcgi *c, struct arena *a,
 		respond_problem(&x, f);
 	else
 		*f = FAIL_INIT; /* what a retry has mended */
+	add_quota(&x);
 	fault_at("pipeline.before_send");
 	sent = respond_send(&x, f);
 	usec = clock_mono_us() - x.started_us;

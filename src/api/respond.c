@@ -29,6 +29,24 @@ void respond_header(struct answer *a, const char *name, struct sv value)
 	buf_addf(&a->headers, "%s: %.*s\r\n", name, SV_ARG(value));
 }
 
+static void number_header(struct answer *a, const char *name, uint64_t n)
+{
+	buf_addf(&a->headers, "%s: %" PRIu64 "\r\n", name, n);
+}
+
+/* The IETF's fields are lists: one line a policy. */
+void respond_quota(struct answer *a, const struct quota_state *s)
+{
+	number_header(a, "X-Quota-Items-Limit", s->limit);
+	number_header(a, "X-Quota-Items-Remaining", s->remaining);
+	buf_addf(&a->headers,
+		 "RateLimit-Policy: \"items\";q=%" PRIu64 ";w=86400\r\n",
+		 s->limit);
+	buf_addf(&a->headers,
+		 "RateLimit: \"items\";r=%" PRIu64 ";t=%" PRIu64 "\r\n",
+		 s->remaining, s->reset_s);
+}
+
 static void add_allow(struct exchange *x)
 {
 	static const enum http_method ALL[] = {HTTP_GET, HTTP_HEAD, HTTP_POST};

@@ -378,6 +378,11 @@ uint64_t db_wall_ms(const struct db *db)
 	return (uint64_t)((int64_t)clock_wall_ms() + db->skew_ms);
 }
 
+uint32_t db_connection_id(const struct db *db)
+{
+	return (uint32_t)mysql_thread_id(db->my);
+}
+
 const struct db_server *db_server(const struct db *db)
 {
 	return &db->server;

@@ -39,13 +39,22 @@ static enum apply_result write_all(struct core *c, struct db *db,
 	return r;
 }
 
+/* Told from a picture that is not confirmed: whoever else is charged waits for
+ * us, and who is not (a release) might as well have come later. */
+static bool check_charge(struct apply *a, struct fail *f)
+{
+	a->over = a->limited && a->summary.charged > a->charge_max;
+	return !a->over ||
+	       fail_set(f, FAIL_QUOTA_EXHAUSTED, "too many items would count");
+}
+
 enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 {
 	struct core c = {.a = a};
 	enum apply_result r = APPLY_DONE;
 
 	a->summary = (struct apply_summary){0};
-	a->needs_job = false;
+	a->needs_job = a->over = false;
 	if (a->collection == COLLECTION_BOMS && !a->dry_run)
 		r = cycle_lock(&c, db, f);
 	if (r != APPLY_DONE)
@@ -56,6 +65,8 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 	for (size_t i = 0; i < a->count; i++)
 		decide_item(&c, i);
 	if (a->mode == BATCH_REFRESH && !a->part && !refresh_plan(&c, db, f))
+		return APPLY_FAIL;
+	if (!check_charge(a, f))
 		return APPLY_FAIL;
 	return a->dry_run ? APPLY_DONE : write_all(&c, db, f);
 }

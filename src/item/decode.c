@@ -148,3 +148,12 @@ bool decode_lines(struct arena *a, const struct conf *c, enum collection col,
 	return found == l->count ||
 	       fail_set(f, FAIL_INTERNAL, "a chunk has fewer lines than items");
 }
+
+size_t decoded_usable(const struct decoded *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		n += !d->items[i].rejected;
+	return n;
+}

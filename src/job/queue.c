@@ -205,7 +205,8 @@ enum {
 	J_CANCEL,
 	J_MISSING,
 	J_WAREHOUSES,
-	J_CREATED
+	J_CREATED,
+	J_QUOTA /* of STMT_JOB_GET alone */
 };
 
 static uint32_t u32(const struct db_table *t, size_t col)
@@ -257,6 +258,12 @@ static void fill(struct job *j, const struct db_table *t)
 	j->created_wall_ms = db_cell(t, 0, J_CREATED)->u;
 }
 
+static void fill_quota(struct job *j, const struct db_val *v)
+{
+	j->has_quota = v->kind != DB_NULL;
+	j->quota_items = j->has_quota ? v->u : 0;
+}
+
 /* Sets all of *j but partner_id and job_id, which say which one. */
 static bool read_job(struct db *db, enum stmt id, struct job *j,
 		     struct arena *a, bool *found_r, struct fail *f)
@@ -270,6 +277,8 @@ static bool read_job(struct db *db, enum stmt id, struct job *j,
 	*found_r = t.rows > 0;
 	if (t.rows)
 		fill(j, &t);
+	if (t.rows && id == STMT_JOB_GET)
+		fill_quota(j, db_cell(&t, 0, J_QUOTA));
 	return true;
 }
 
@@ -360,17 +369,53 @@ static bool give_back(struct db *db, const struct parting *p,
 		       affected_r, f);
 }
 
+/* The partner's row stays as it is until we are waiting. */
+static bool quota_changed(struct db *db, const struct job *j, bool *changed_r,
+			  struct fail *f)
+{
+	struct job now = {.partner_id = j->partner_id};
+	struct db_table t;
+	struct arena a;
+	bool ok;
+
+	arena_init(&a, 256);
+	ok = db_query(db, STMT_JOB_QUOTA_HOLD, DB_ARGS(db_uint(j->partner_id)),
+		      &a, &t, f);
+	if (ok && t.rows)
+		fill_quota(&now, db_cell(&t, 0, 0));
+	*changed_r = now.has_quota != j->has_quota ||
+		     now.quota_items != j->quota_items;
+	arena_release(&a);
+	return ok;
+}
+
+/* What was waited for has changed meanwhile: it is tried again at once. */
+static bool check_wait(struct db *db, struct parting *p, struct fail *f)
+{
+	bool changed;
+
+	if (!p->waiting_for)
+		return true;
+	if (!quota_changed(db, p->j, &changed, f))
+		return false;
+	if (changed) {
+		p->waiting_for = NULL;
+		p->not_before_ms = 0;
+	}
+	return true;
+}
+
 static enum db_step part(struct db *db, const struct db_attempt *at, void *arg,
 			 struct fail *f)
 {
-	const struct parting *p = arg;
+	struct parting *p = arg;
 	uint64_t affected = 0;
 
 	if (p->why && p->j->attempt + 1 >= OWNERS_MAX)
 		return queue_finish(db, p->j, JOB_FAILED, p->why, f)
 			       ? DB_STEP_COMMIT
 			       : DB_STEP_FAIL;
-	if (!give_back(db, p, &affected, f))
+	if (!check_wait(db, p, f) || !give_back(db, p, &affected, f))
 		return DB_STEP_FAIL;
 	if (affected == 1 || at->maybe_committed)
 		return DB_STEP_COMMIT;

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "db/txn.h"
+#include "gate/quota.h"
 #include "main/cli.h"
 #include "main/trail.h"
 
@@ -183,6 +184,11 @@ static enum db_step set_work(struct db *db, const struct db_attempt *at,
 			     s->auto_release, s->mtls_only,
 			     db_text(c->cli->words[0])),
 		     &n, f))
+		return DB_STEP_FAIL;
+	/* A job that waits for the quota looks again. */
+	if (cli_given(c->cli, "--quota") &&
+	    !quota_wake_jobs(db, (uint32_t)db_cell(&c->found, 0, P_ID)->u,
+			     &c->cli->arena, f))
 		return DB_STEP_FAIL;
 	return trail_step(&c->trail, db, f);
 }

@@ -1,5 +1,5 @@
 /* waybill retention run: makes the partitions of the days to come, and sweeps
- * what intakes that never became a job have left. */
+ * what intakes that never became a job have left, and old days of quotas. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <signal.h>
@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "db/partition.h"
+#include "gate/quota.h"
 #include "job/chunks.h"
 #include "main/cli.h"
 #include "main/partitions.h"
@@ -54,7 +55,9 @@ static bool sweep(struct db *owner, struct fail *f)
 	if (swept)
 		log_say(LOG_INFO, "retention",
 			"swept %" PRIu64 " intakes without a job", swept);
-	return true;
+	return quota_sweep(owner,
+			   clock_day(db_wall_ms(owner)) - QUOTA_DAYS_KEPT,
+			   &swept, f);
 }
 
 static bool run_once(struct cli *cli, struct fail *f)

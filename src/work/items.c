@@ -30,25 +30,43 @@ static enum apply_result apply_chunk(struct db *db, struct work_part *p,
 	return apply_run(db, a, f);
 }
 
-bool work_chunk(struct run *r, struct job *j, enum batch_mode mode,
-		struct fail *f)
+/* A chunk that would pass the quota waits for the next day; one that no day
+ * has room for would wait for ever. */
+static enum run_step not_done(struct run *r, const struct work_part *p,
+			      const struct fail *f)
+{
+	if (f->code != FAIL_QUOTA_EXHAUSTED)
+		return RUN_FAULT;
+	if (p->quota.never)
+		return RUN_REFUSED;
+	r->wait_ms = p->quota.state.reset_s * 1000;
+	r->waiting_for = "quota";
+	return RUN_WAIT;
+}
+
+enum run_step work_chunk(struct run *r, struct job *j, enum batch_mode mode,
+			 struct fail *f)
 {
 	struct decoded d = {.count = 0};
+	struct work_part p = {.r = r,
+			      .j = j,
+			      .work = apply_chunk,
+			      .arg = &d,
+			      .mode = mode,
+			      .chunks = 1,
+			      .charges = j->has_quota,
+			      .quota = {.partner_id = j->partner_id,
+					.limit = j->quota_items}};
 
-	return read_chunk(r, j, &d, f) &&
-	       work_part(&(struct work_part){.r = r,
-					     .j = j,
-					     .work = apply_chunk,
-					     .arg = &d,
-					     .mode = mode,
-					     .chunks = 1},
-			 f);
+	if (!read_chunk(r, j, &d, f))
+		return RUN_FAULT;
+	p.charge_most = decoded_usable(&d);
+	return work_part(&p, f) ? RUN_MORE : not_done(r, &p, f);
 }
 
 enum run_step work_items(struct run *r, struct job *j, struct fail *f)
 {
 	if (j->next_chunk >= j->chunk_count)
 		return RUN_END;
-	return work_chunk(r, j, (enum batch_mode)j->mode, f) ? RUN_MORE
-							     : RUN_FAULT;
+	return work_chunk(r, j, (enum batch_mode)j->mode, f);
 }

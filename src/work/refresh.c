@@ -127,8 +127,7 @@ enum run_step work_refresh(struct run *r, struct job *j, struct fail *f)
 	case JOB_APPLY:
 		if (j->next_chunk >= j->chunk_count)
 			return guard(r, j, JOB_TOMBSTONE, f);
-		return work_chunk(r, j, BATCH_REFRESH, f) ? RUN_MORE
-							  : RUN_FAULT;
+		return work_chunk(r, j, BATCH_REFRESH, f);
 	case JOB_TOMBSTONE:
 		return tombstone(r, j, f);
 	}

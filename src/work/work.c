@@ -34,6 +34,54 @@ static bool checkpoint(struct db *db, const struct work_part *p, struct fail *f)
 				f);
 }
 
+/* Between the job and the items: see gate/quota.h. */
+static enum quota_result begin_quota(struct db *db, struct work_part *p,
+				     struct apply *a, struct fail *f)
+{
+	enum quota_result r;
+
+	if (!p->charges)
+		return QUOTA_GO;
+	r = quota_begin(db, &p->quota, p->charge_most, a->arena, f);
+	a->limited = true;
+	a->charge_max = p->quota.room;
+	return r;
+}
+
+static enum db_step applied(struct db *db, struct work_part *p,
+			    const struct apply *a, struct fail *f)
+{
+	p->summary = a->summary;
+	if (p->charges && !quota_charge(db, &p->quota, a->summary.charged, f))
+		return DB_STEP_FAIL;
+	return checkpoint(db, p, f) ? DB_STEP_COMMIT : DB_STEP_FAIL;
+}
+
+static enum db_step do_part(struct db *db, struct work_part *p, struct apply *a,
+			    struct fail *f)
+{
+	switch (begin_quota(db, p, a, f)) {
+	case QUOTA_GO:
+		break;
+	case QUOTA_AGAIN:
+		return DB_STEP_AGAIN;
+	case QUOTA_FAIL:
+		return DB_STEP_FAIL;
+	}
+	switch (p->work(db, p, a, f)) {
+	case APPLY_DONE:
+		return applied(db, p, a, f);
+	case APPLY_RACED:
+		return DB_STEP_AGAIN;
+	case APPLY_FAIL:
+		if (a->over)
+			quota_refused(&p->quota, a->summary.charged, "chunk",
+				      f);
+		return DB_STEP_FAIL;
+	}
+	bug("apply result");
+}
+
 static enum db_step part_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
@@ -56,16 +104,7 @@ static enum db_step part_work(struct db *db, const struct db_attempt *at,
 	p->summary = (struct apply_summary){0};
 	if (!queue_hold(db, p->j, p->r->arena, f))
 		return DB_STEP_FAIL;
-	switch (p->work(db, p, &a, f)) {
-	case APPLY_DONE:
-		p->summary = a.summary;
-		return checkpoint(db, p, f) ? DB_STEP_COMMIT : DB_STEP_FAIL;
-	case APPLY_RACED:
-		return DB_STEP_AGAIN;
-	case APPLY_FAIL:
-		return DB_STEP_FAIL;
-	}
-	bug("apply result");
+	return do_part(db, p, &a, f);
 }
 
 static void count(const struct apply_summary *s)
@@ -89,6 +128,8 @@ bool work_part(struct work_part *p, struct fail *f)
 		    f))
 		return false;
 	count(&p->summary);
+	if (p->charges)
+		metric_add(METRIC_QUOTA_ITEMS, p->summary.charged);
 	return true;
 }
 

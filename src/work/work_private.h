@@ -4,6 +4,7 @@
 #define WAYBILL_WORK_PRIVATE_H
 
 #include "db/txn.h"
+#include "gate/quota.h"
 #include "item/apply.h"
 #include "work/work.h"
 
@@ -22,6 +23,9 @@ struct work_part {
 	void *arg;
 	enum batch_mode mode;
 	uint32_t chunks; /* next_chunk moves by so many */
+	bool charges;    /* to `quota`, which says whose and how much it is */
+	uint64_t charge_most; /* what these items can cost */
+	struct quota quota;
 
 	/* set by work(): as the checkpoint shall have them */
 	enum job_phase phase;
@@ -35,8 +39,8 @@ enum run_step work_refresh(struct run *r, struct job *j, struct fail *f);
 enum run_step work_release(struct run *r, struct job *j, struct fail *f);
 
 /* The next chunk, which must be there, as one transaction. */
-MUST_CHECK bool work_chunk(struct run *r, struct job *j, enum batch_mode mode,
-			   struct fail *f);
+enum run_step work_chunk(struct run *r, struct job *j, enum batch_mode mode,
+			 struct fail *f);
 
 /* Parts of work_chores(). */
 MUST_CHECK bool work_auto_release(struct run *r, struct work_chores *w,

@@ -1,10 +1,10 @@
 #!/bin/bash
-# bench.sh PROGRAMS: load.sh on a Waybill of its own, made from these programs
-# in a temporary folder on free ports, and removed again.
+# bench.sh PROGRAMS [quota]: load.sh, or quota.sh, on a Waybill of its own, made
+# from these programs in a temporary folder on free ports, and removed again.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 
-programs=$(cd "${1:?usage: bench.sh PROGRAMS}" && pwd -P)
+programs=$(cd "${1:?usage: bench.sh PROGRAMS [quota]}" && pwd -P)
 root=$(cd "$(dirname "$0")/../.." && pwd -P)
 
 command -v wrk >/dev/null || {
@@ -36,4 +36,7 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 "$root/run" --programs "$programs" start >"$WAYBILL_VAR/start.txt"
-"$root/tests/bench/load.sh" "$WAYBILL_VAR" "$programs/limit-bench"
+case ${2:-load} in
+quota) "$root/tests/bench/quota.sh" "$WAYBILL_VAR" "$programs" ;;
+*) "$root/tests/bench/load.sh" "$WAYBILL_VAR" "$programs/limit-bench" ;;
+esac

@@ -92,6 +92,18 @@ def upsert(p):
         sku("G", 2, "NONE"), sku("H", 8), {"source_id": "X"}]}
 
 
+def charged(p):
+    """Far from the end of its quota: in a slot of its own."""
+    p.stack.waybill("partner", "set", p.name, "--quota", "1000000")
+    return upsert(p)
+
+
+def nearly_used(p):
+    """Close to it: every slot is taken. Seven of the batch count."""
+    p.stack.waybill("partner", "set", p.name, "--quota", "15")
+    return upsert(p)
+
+
 def boms(p):
     p.post("uoms", [uom("EA")])
     p.post("skus", [sku("A"), sku("B"), sku("C")])
@@ -165,6 +177,7 @@ def tables(partner):
         f"'qua-[0-9a-f]*', 'qua') FROM batch_item i {join} {of}",
         f"'request_key', collection, mode FROM request_key {of}",
         f"'response', r.status FROM response r {join} {of}",
+        f"'quota', SUM(used) FROM quota_use {of}",
     ]
     rows = partner.sql("START TRANSACTION WITH CONSISTENT SNAPSHOT;\n" +
                        "".join(f"SELECT {s};\n" for s in selects) +
@@ -259,6 +272,20 @@ class Killed(CrashTest):
 
     def test_an_upsert_killed_anywhere_ends_as_one_run(self):
         self.check(upsert)
+
+    def test_an_upsert_killed_anywhere_is_charged_once(self):
+        self.check(charged)
+        self.check(nearly_used)
+
+    def test_without_a_quota_none_of_its_statements_runs(self):
+        self.assertEqual([n for n in self.points(upsert) if "quota" in n], [])
+        # Two at the beginning, one that gives back, and none for the header.
+        for make, names in (
+                (charged, ["quota_add", "quota_sum", "quota_give_back"]),
+                (nearly_used, ["quota_take_all", "quota_sum", "quota_add"])):
+            self.assertEqual(
+                [n for n in self.points(make) if ".before.quota" in n],
+                ["db.before." + n for n in names])
 
     def test_an_upsert_of_boms_killed_anywhere_ends_as_one_run(self):
         self.check(boms)
@@ -409,6 +436,10 @@ class CommitInDoubt(CrashTest):
 
     def test_a_refresh_release_and_undo_are_retried_alike(self):
         for make in (refresh, release, undo, boms):
+            self.check_one_cut(make)
+
+    def test_what_was_committed_is_charged_once(self):
+        for make in (charged, nearly_used):
             self.check_one_cut(make)
 
     def test_after_cuts_without_end_the_resend_finds_out(self):

@@ -31,7 +31,8 @@ CODES = {"1": "reference-missing", "2": "reference-inactive",
          "5": "same-warehouse", "6": "bom-cycle"}
 # Whatever a request may write.
 TABLES = ("request_key", "response", "batch", "batch_item", "item",
-          "item_history", "quarantine", "quarantine_wait", "bom_edge")
+          "item_history", "quarantine", "quarantine_wait", "bom_edge",
+          "quota_use")
 # Text that a table holds of a row whose partner is known by its batch.
 OF_BATCH = ("response", "batch_item")
 
