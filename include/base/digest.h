@@ -3,6 +3,7 @@
 #ifndef WAYBILL_DIGEST_H
 #define WAYBILL_DIGEST_H
 
+#include "base/library.h"
 #include "base/sv.h"
 
 enum { DIGEST_BYTES = 32 };
@@ -24,5 +25,7 @@ void digest_hmac_sha256(struct sv key, struct sv bytes,
 bool digest_equal(const void *a, const void *b, size_t n);
 void digest_random(void *out, size_t n);
 void digest_wipe(void *secret, size_t n);
+
+struct library digest_library(void);
 
 #endif

@@ -21,6 +21,7 @@
 
 #include "base/conf.h"
 #include "base/fail.h"
+#include "base/library.h"
 #include "db/errmap.h"
 
 struct db;
@@ -58,6 +59,8 @@ const struct db_server *db_server(const struct db *db);
  * db_lock_wait. */
 MUST_CHECK bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f);
 unsigned db_lock_wait_default_s(const struct db *db);
+
+struct library db_library(void); /* the client library */
 
 /* Tests: send many rows by the ladder although arrays work (db/rows.h). */
 void db_ladder_for_test(struct db *db, bool ladder);

@@ -82,3 +82,9 @@ void digest_wipe(void *secret, size_t n)
 {
 	explicit_bzero(secret, n);
 }
+
+struct library digest_library(void)
+{
+	return (struct library){"libcrypto", OPENSSL_VERSION_STR,
+				OpenSSL_version(OPENSSL_VERSION_STRING)};
+}

@@ -405,3 +405,9 @@ void db_ladder_for_test(struct db *db, bool ladder)
 {
 	db->no_array = ladder;
 }
+
+struct library db_library(void)
+{
+	return (struct library){"database client", MARIADB_PACKAGE_VERSION,
+				mysql_get_client_info()};
+}
