@@ -15,7 +15,8 @@ import tempfile
 import unittest
 import uuid
 
-from stack import ROOT, Stack, alive, proc_text, temp_dir, wait_for
+from stack import (PROGRAMS, ROOT, Stack, alive, free_port, proc_text,
+                   temp_dir, wait_for)
 
 HOST = b"Host: localhost\r\n"
 SKUS = "/wms-ingest/v1/master/skus"
@@ -635,6 +636,136 @@ class Secrets(Hardened):
             text = proc_text(pid, "cmdline") + proc_text(pid, "environ")
             for secret in secrets:
                 self.assertNotIn(secret, text)
+
+
+EXAMPLES = os.path.join(ROOT, "docs", "examples")
+SERVICES = ("waybill-fcgi@.service", "waybill-worker@.service",
+            "waybill-retention.service", "waybill-nginx.service")
+SANDBOX = ("NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes",
+           "ProtectHome=yes", "MemoryDenyWriteExecute=yes",
+           "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
+           "SystemCallFilter=@system-service", "LimitCORE=0")
+
+
+class Examples(unittest.TestCase):
+    """What docs/examples/ holds can be taken as it is."""
+
+    def setUp(self):
+        self.dir = temp_dir("examples")
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def said(self, *command):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout.strip()
+
+    def units(self):
+        """Copies whose programs are there; only systemd's own tool knows
+        every word of a unit."""
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("systemd-analyze is not installed")
+        folder = os.path.join(EXAMPLES, "systemd")
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                text = f.read().replace("/usr/local/bin/", PROGRAMS + "/")
+            with open(os.path.join(self.dir, name), "w",
+                      encoding="utf-8") as f:
+                f.write(text)
+        return sorted(n for n in os.listdir(self.dir)
+                      if not n.endswith(".conf"))
+
+    def verify(self, names):
+        return self.said("systemd-analyze", "verify", "--man=no", *(
+            os.path.join(self.dir, n.replace("@.", "@0.")) for n in names))
+
+    def test_systemd_understands_every_line_of_the_units(self):
+        names = self.units()
+        self.assertEqual(len(names), 7)
+        self.assertEqual(self.verify(names), (0, ""))
+        with open(os.path.join(self.dir, SERVICES[0]), "a",
+                  encoding="utf-8") as f:
+            f.write("ProtectSistem=strict\n")
+        self.assertIn("ProtectSistem", self.verify(names)[1])
+
+    def test_systemd_finds_little_exposed(self):
+        """2.0 of 10, where 10 is a unit without any sandbox."""
+        self.units()
+        for name in SERVICES:
+            with self.subTest(name):
+                code, said = self.said(
+                    "systemd-analyze", "security", "--offline=true",
+                    "--no-pager", "--threshold=20",
+                    os.path.join(self.dir, name))
+                self.assertEqual(code, 0, said)
+
+    def test_every_service_is_in_the_sandbox(self):
+        for name in SERVICES:
+            with open(os.path.join(EXAMPLES, "systemd", name),
+                      encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            for line in SANDBOX:
+                with self.subTest((name, line)):
+                    self.assertIn(line, lines)
+
+    def test_only_retention_gets_the_owners_password(self):
+        for name in os.listdir(os.path.join(EXAMPLES, "systemd")):
+            with open(os.path.join(EXAMPLES, "systemd", name),
+                      encoding="utf-8") as f:
+                self.assertEqual("db_owner_password" in f.read(),
+                                 name == "waybill-retention.service", name)
+
+    def test_nginx_takes_the_template_of_a_host(self):
+        code, text = self.said("sed", "-f", os.path.join(EXAMPLES,
+                                                         "nginx.sed"),
+                               os.path.join(ROOT, "nginx", "nginx.conf.in"))
+        self.assertEqual(code, 0, text)
+        self.assertEqual(re.findall(r"@[A-Z_]+@", text), ["@NAMES@"])
+        self.assertIn("listen 443 ssl", text)
+        for place in ("tls", "lib", "run"):
+            os.mkdir(os.path.join(self.dir, place))
+        key = os.path.join(self.dir, "tls", "server.key")
+        self.assertEqual(self.said(
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=x",
+            "-keyout", key, "-out", key.replace(".key", ".pem"))[0], 0)
+        for before, after in (
+                ("listen 443", f"listen 127.0.0.1:{free_port()}"),
+                (":8444", f":{free_port()}"),
+                ("/usr/local/share/waybill", ROOT),
+                ("/etc/waybill", self.dir),
+                ("/var/lib/waybill-nginx", self.dir + "/lib"),
+                ("/run/waybill-nginx", self.dir + "/run")):
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        conf = os.path.join(self.dir, "nginx.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(text)
+        code, said = self.said("nginx", "-t", "-q", "-p", self.dir, "-c",
+                               conf, "-e", "stderr")
+        self.assertEqual((code, said), (0, ""))
+
+    def test_supervisord_takes_its_example(self):
+        with open(os.path.join(EXAMPLES, "supervisor", "waybill.conf"),
+                  encoding="utf-8") as f:
+            text = f.read()
+        me = pwd.getpwuid(os.getuid()).pw_name
+        for before, after in (("=waybill-owner", "=" + me),
+                              ("=waybill:www-data", "=" + me),
+                              ("user=waybill\n", f"user={me}\n"),
+                              ("/var/log/waybill", self.dir)):
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        conf = os.path.join(self.dir, "supervisord.conf")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write("[supervisord]\n" + text)
+        code, said = self.said(
+            "/usr/bin/python3", "-W", "ignore", "-c",
+            "import sys; from supervisor.options import ServerOptions; "
+            "o = ServerOptions(); o.realize(['-c', sys.argv[1]]); "
+            "print(*sorted(p.name for g in o.process_group_configs "
+            "for p in g.process_configs))", conf)
+        self.assertEqual((code, said), (
+            0, "parent_0 parent_1 waybill-retention worker_0"))
 
 
 if __name__ == "__main__":
