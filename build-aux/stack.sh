@@ -230,15 +230,18 @@ stack_ready()
 		"http://127.0.0.1:$admin_port/readyz"
 }
 
-# Our processes of one name: those that sit in our folder. For what a killed
-# supervisord left behind.
+# Our processes of one name: those that sit in our folder or, where we may not
+# see that (a program that keeps secrets), that have our configuration. For
+# what a killed supervisord left behind.
 left() # NAME...
 {
 	local proc name cwd
 	for proc in /proc/[0-9]*; do
 		read -r name 2>/dev/null <"$proc/comm" || continue
 		case " $* " in *" $name "*) ;; *) continue ;; esac
-		cwd=$(readlink "$proc/cwd") || continue
+		cwd=$(readlink "$proc/cwd") ||
+			cwd=$(tr '\0' '\n' <"$proc/cmdline" |
+				grep -xF -- "$var/waybill.conf") || continue
 		case $cwd in "$var" | "$var"/*) echo "${proc#/proc/}" ;; esac
 	done 2>/dev/null
 }

@@ -22,6 +22,11 @@ CREATE USER IF NOT EXISTS 'waybill_owner'@'localhost'
 ALTER USER 'waybill_owner'@'localhost' IDENTIFIED BY '@OWNER_PASSWORD@';
 GRANT ALL PRIVILEGES ON `waybill`.* TO 'waybill_owner'@'localhost'
 	WITH GRANT OPTION;
+-- So that migrate and doctor see what the other two may do: names of rights,
+-- no passwords.
+GRANT SELECT ON mysql.db TO 'waybill_owner'@'localhost';
+GRANT SELECT ON mysql.tables_priv TO 'waybill_owner'@'localhost';
+GRANT SELECT ON mysql.columns_priv TO 'waybill_owner'@'localhost';
 
 -- The service: FastCGI and job workers.
 CREATE USER IF NOT EXISTS 'waybill'@'localhost'

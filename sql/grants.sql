@@ -1,7 +1,8 @@
--- What the two accounts that do not own the schema may do. `waybill migrate`
--- runs this at the end, every time, as the owner: {service} and {ro} are the
--- accounts that waybill.conf names (db_service_account, db_ro_account).
--- A line stands for one account; a line whose account is not set is left out.
+-- What the two accounts that do not own the schema may do, exactly. `waybill
+-- migrate` runs this at the end, every time, as the owner, and then takes back
+-- what an account has beyond it: {service} and {ro} are the accounts that
+-- waybill.conf names (db_service_account, db_ro_account). A line stands for
+-- one account; a line whose account is not set is left out.
 -- SPDX-License-Identifier: Apache-2.0
 
 -- The service: rows only, no DDL, and no DELETE unless a line says so.

@@ -53,8 +53,14 @@ extern const size_t CONF_ROW_COUNT;
 MUST_CHECK bool conf_load(struct conf *c, struct arena *a, const char *path,
 			  struct fail *f);
 
-/* The first line of a file, into the arena; "" for an empty path. */
+/* The first line of a file, into the arena; "" for an empty path. The caller
+ * wipes it when it is done. */
 MUST_CHECK bool conf_secret(struct arena *a, const char *path,
 			    struct sv *secret_r, struct fail *f);
+void conf_secret_wipe(struct sv *secret);
+
+/* Where that is: a name without a slash is one of the service manager's
+ * credentials, if it gave us any ($CREDENTIALS_DIRECTORY). */
+const char *conf_secret_path(struct arena *a, const char *path);
 
 #endif

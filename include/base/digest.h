@@ -4,6 +4,7 @@
 #ifndef WAYBILL_DIGEST_H
 #define WAYBILL_DIGEST_H
 
+#include "base/library.h"
 #include "base/sv.h"
 
 enum { DIGEST_BYTES = 32 };
@@ -43,5 +44,7 @@ struct digest_pem {
  * DIGEST_PEM_MAX. */
 enum { DIGEST_PEM_MAX = 1 << 20 };
 MUST_CHECK bool digest_pem_read(struct sv text, struct digest_pem *p_r);
+
+struct library digest_library(void);
 
 #endif

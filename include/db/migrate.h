@@ -16,13 +16,13 @@
  *    program's is refused, and so is a database that is ahead of the program
  *    (FAIL_MIGRATION); nothing is changed then.
  * 4. At the end of every run the accounts that conf names (db_service_account,
- *    db_ro_account; empty: none) are granted what sql/grants.sql says.
+ *    db_ro_account; empty: none) may do what sql/grants.sql says, exactly:
+ *    see db/grant.h.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_MIGRATE_H
 #define WAYBILL_MIGRATE_H
 
-#include "base/buf.h"
 #include "db/session.h"
 
 struct migrate_report {
@@ -40,11 +40,5 @@ MUST_CHECK bool migrate_run(struct db *owner, const struct migrate_report *r,
  * reads the database's clock (db_clock_skew_ms). */
 MUST_CHECK bool migrate_status(struct db *db, unsigned *held_r,
 			       unsigned *wanted_r, struct fail *f);
-
-/* user@host as SQL has it: 'user'@'host'. FAIL_CONF if it holds anything but
- * letters, digits, `_.-` and in the host also `%:`. The only place where a
- * name is put into a statement. */
-MUST_CHECK bool migrate_account(struct buf *b, const char *setting,
-				const char *account, struct fail *f);
 
 #endif

@@ -21,6 +21,7 @@
 
 #include "base/conf.h"
 #include "base/fail.h"
+#include "base/library.h"
 #include "db/errmap.h"
 
 struct db;
@@ -61,6 +62,8 @@ unsigned db_lock_wait_default_s(const struct db *db);
 
 /* The server's number of this connection; a new one after each connect. */
 uint32_t db_connection_id(const struct db *db);
+
+struct library db_library(void); /* the client library */
 
 /* Tests: send many rows by the ladder although arrays work (db/rows.h). */
 void db_ladder_for_test(struct db *db, bool ladder);

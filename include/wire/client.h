@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "base/ids.h"
+#include "base/library.h"
 
 struct client_conf {
 	const char *url; /* https://host[:port][/path] */
@@ -64,5 +65,17 @@ void client_free(struct client *c); /* NULL is nothing */
 enum client_got client_send(struct client *c, const struct client_request *r,
 			    struct client_answer *answer_r, struct fail *f);
 void client_answer_release(struct client_answer *a);
+
+/* What a service shows to somebody without a key: GET of `path`, whose
+ * certificate is checked. FAIL_SEND_REFUSED or FAIL_SEND_LATER: it cannot be
+ * trusted, or not be reached; f says why. */
+struct client_probe {
+	int status;
+	uint64_t expires_ms; /* of its certificate, since 1970; 0: not told */
+};
+MUST_CHECK bool client_probe(const char *url, const char *ca, const char *path,
+			     struct client_probe *probe_r, struct fail *f);
+
+struct library client_library(void);
 
 #endif

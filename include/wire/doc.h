@@ -25,6 +25,7 @@
 #ifndef WAYBILL_DOC_H
 #define WAYBILL_DOC_H
 
+#include "base/library.h"
 #include "wire/json.h"
 
 struct doc;      /* owns everything below it */
@@ -56,5 +57,8 @@ MUST_CHECK bool doc_bool(const struct doc_node *n, bool *v_r);
 bool doc_is_null(const struct doc_node *n); /* there, and null */
 bool doc_is_object(const struct doc_node *n);
 bool doc_is_array(const struct doc_node *n);
+
+/* It is linked in, so what was built is what runs. */
+struct library doc_library(void);
 
 #endif

@@ -35,6 +35,7 @@
 
 #include <signal.h>
 
+#include "base/library.h"
 #include "wire/http.h"
 
 struct fcgi; /* one a process */
@@ -80,5 +81,8 @@ void fcgi_abort(struct fcgi *c);
 /* The answer is out and the connection closed. Nothing happens if there is
  * none, so that it may be called twice. */
 void fcgi_finish(struct fcgi *c);
+
+/* libfcgi cannot be asked; configure knows what it built with. */
+struct library fcgi_library(void);
 
 #endif

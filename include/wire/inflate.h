@@ -27,6 +27,7 @@
 
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/library.h"
 
 struct inflate_limits {
 	uint64_t unpacked_max;
@@ -54,5 +55,7 @@ enum inflate_got inflate_next(struct inflate *z, char *out, size_t cap,
 /* The other way, in one go and at the fastest level: one gzip member at the
  * end of `out`. Where that has no room, buf_ok() says so. */
 void inflate_pack(struct buf *out, struct sv bytes);
+
+struct library inflate_library(void);
 
 #endif

@@ -3,7 +3,9 @@
 #include "base/conf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -229,26 +231,64 @@ bool conf_load(struct conf *c, struct arena *a, const char *path,
 	       load_environment(c, a, f) && check_together(c, f);
 }
 
+const char *conf_secret_path(struct arena *a, const char *path)
+{
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+
+	if (!*path || strchr(path, '/') || !dir || !*dir)
+		return path;
+	return arena_printf(a, "%s/%s", dir, path);
+}
+
+/* By read(2): stdio would keep a copy in a buffer of its own. */
+static bool read_whole(const char *path, char *text, size_t size, size_t *n_r,
+		       struct fail *f)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return fail_errno(f, FAIL_CONF, "open", path);
+	*n_r = 0;
+	while (got > 0 && *n_r < size) {
+		got = read(fd, text + *n_r, size - *n_r);
+		*n_r += got > 0 ? (size_t)got : 0;
+	}
+	if (got < 0)
+		fail_errno(f, FAIL_CONF, "read", path);
+	close(fd);
+	return got >= 0;
+}
+
 bool conf_secret(struct arena *a, const char *path, struct sv *secret_r,
 		 struct fail *f)
 {
 	char text[CONF_LINE_MAX];
-	FILE *file;
+	struct sv rest, line;
+	size_t n = 0;
 
 	*secret_r = SV("");
 	if (!*path)
 		return true;
-	file = fopen(path, "re");
-	if (!file)
-		return fail_errno(f, FAIL_CONF, "open", path);
-	if (fgets(text, sizeof(text), file)) {
-		struct sv rest = sv_of(text);
-
-		*secret_r = arena_sv(a, sv_cut(&rest, '\n'));
+	path = conf_secret_path(a, path);
+	if (!read_whole(path, text, sizeof(text), &n, f)) {
+		explicit_bzero(text, sizeof(text));
+		return false;
 	}
-	fclose(file);
+	rest = sv_from(text, n);
+	line = sv_cut(&rest, '\n');
+	if (line.n < sizeof(text))
+		*secret_r = arena_sv(a, line);
 	explicit_bzero(text, sizeof(text));
-	if (!secret_r->n)
-		return fail_set(f, FAIL_CONF, "%s is empty", path);
+	if (!line.n || line.n == sizeof(text))
+		return fail_set(f, FAIL_CONF, "%s is %s", path,
+				line.n ? "too long" : "empty");
 	return true;
+}
+
+void conf_secret_wipe(struct sv *secret)
+{
+	if (secret->n)
+		explicit_bzero((void *)(uintptr_t)secret->p, secret->n);
+	*secret = SV("");
 }

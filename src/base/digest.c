@@ -166,3 +166,9 @@ bool digest_pem_read(struct sv text, struct digest_pem *p_r)
 	BIO_free(in);
 	return !broken;
 }
+
+struct library digest_library(void)
+{
+	return (struct library){"libcrypto", OPENSSL_VERSION_STR,
+				OpenSSL_version(OPENSSL_VERSION_STRING)};
+}

@@ -1,4 +1,4 @@
-/* Migrations and grants. */
+/* Migrations. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/migrate.h"
 
@@ -6,12 +6,10 @@
 
 #include "base/digest.h"
 #include "base/fault.h"
+#include "db/grant.h"
 #include "db/migration_table.h"
 
 enum {
-	USER_MAX = 32,
-	HOST_MAX = 60,
-	GRANT_MAX = 4096,
 	LOCK_TRIES = 240, /* of five lock waits each: an hour */
 };
 
@@ -256,104 +254,13 @@ static bool run_migration(struct run *r, const struct migration *m,
 	return n == 1 ? true : moved_by_another(m, f);
 }
 
-static bool is_name_byte(char c, const char *more)
-{
-	return isalnum((unsigned char)c) || (c && strchr(more, c));
-}
-
-static bool name_ok(struct sv s, size_t max, const char *more)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (!is_name_byte(s.p[i], more))
-			return false;
-	return s.n > 0 && s.n <= max;
-}
-
-bool migrate_account(struct buf *b, const char *setting, const char *account,
-		     struct fail *f)
-{
-	struct sv host = sv_of(account), user = sv_cut(&host, '@');
-
-	if (!name_ok(user, USER_MAX, "_.-") ||
-	    !name_ok(host, HOST_MAX, "_.-%:"))
-		return fail_set(f, FAIL_CONF,
-				"%s = %s: want user@host, of letters, digits "
-				"and _.- (in the host also %% and :)",
-				setting, account);
-	buf_addf(b, "'%.*s'@'%.*s'", SV_ARG(user), SV_ARG(host));
-	return true;
-}
-
-/* {service} or {ro} replaced; *skip_r: conf names no such account. */
-static bool write_grant(const struct conf *c, const char *grant, struct buf *b,
-			bool *skip_r, struct fail *f)
-{
-	const char *place = strchr(grant, '{');
-	const char *end = place ? strchr(place, '}') : NULL;
-	bool service = place && sv_starts(sv_of(place), SV("{service}"));
-	const char *account =
-		service ? c->db_service_account : c->db_ro_account;
-
-	if (!end || (!service && !sv_starts(sv_of(place), SV("{ro}"))))
-		bug("a grant without an account: %s", grant);
-	*skip_r = !*account;
-	if (*skip_r)
-		return true;
-	buf_add(b, sv_from(grant, (size_t)(place - grant)));
-	if (!migrate_account(b,
-			     service ? "db_service_account" : "db_ro_account",
-			     account, f))
-		return false;
-	buf_add_text(b, end + 1);
-	return true;
-}
-
-static enum db_step grant_work(struct db *db, const struct db_attempt *at,
-			       void *arg, struct fail *f)
-{
-	(void)at;
-	fault_at("migrate.before_grant");
-	return db_run_step(db, arg, f) ? DB_STEP_ROLLBACK : DB_STEP_FAIL;
-}
-
-static bool run_grant(struct run *r, const char *grant, struct fail *f)
-{
-	char log[sizeof(f->log)], text[GRANT_MAX];
-	struct buf b;
-	bool skip, ok;
-
-	buf_init(&b, sizeof(text) - 1);
-	ok = write_grant(r->conf, grant, &b, &skip, f);
-	if (ok && !buf_ok(&b))
-		bug("a grant is too long: %s", grant);
-	if (ok)
-		snprintf(text, sizeof(text), "%s", buf_cstr(&b));
-	buf_release(&b);
-	if (!ok || skip)
-		return ok;
-	if (db_txn(r->db,
-		   &(struct db_txn){.name = "migrate.grant",
-				    .work = grant_work,
-				    .arg = text},
-		   f))
-		return true;
-	if (fail_info(f->code)->status == 503)
-		return false;
-	memcpy(log, f->log, sizeof(log));
-	fail_set(f, FAIL_MIGRATION,
-		 "cannot: %s; were the accounts made (sql/accounts.sql)?",
-		 text);
-	return fail_log(f, "%s", log);
-}
-
 static bool run_all(struct run *r, struct fail *f)
 {
 	for (unsigned i = 0; i < MIGRATION_COUNT; i++)
 		if (!run_migration(r, &MIGRATIONS[i], f))
 			return false;
-	for (unsigned i = 0; i < GRANT_COUNT; i++)
-		if (!run_grant(r, GRANTS[i], f))
-			return false;
+	if (!grant_run(r->db, f))
+		return false;
 	say(r, "the schema is at version %u", MIGRATION_COUNT);
 	return true;
 }

@@ -14,7 +14,6 @@
 #include <poll.h>
 
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/fault.h"
 #include "base/metric.h"
 
@@ -145,8 +144,7 @@ void db_free(struct db *db)
 	if (!db)
 		return;
 	db_disconnect(db);
-	if (db->password.n)
-		digest_wipe((void *)(uintptr_t)db->password.p, db->password.n);
+	conf_secret_wipe(&db->password);
 	arena_release(&db->arena);
 	arena_release(&db->scratch);
 	free(db);
@@ -411,4 +409,10 @@ bool db_lock_wait(struct db *db, unsigned seconds, struct fail *f)
 void db_ladder_for_test(struct db *db, bool ladder)
 {
 	db->no_array = ladder;
+}
+
+struct library db_library(void)
+{
+	return (struct library){"database client", MARIADB_PACKAGE_VERSION,
+				mysql_get_client_info()};
 }

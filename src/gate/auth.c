@@ -94,12 +94,15 @@ bool auth_scopes_parse(struct sv text, unsigned *mask_r)
 static bool load_pepper(struct auth *auth, const struct conf *c, struct fail *f)
 {
 	struct sv text;
+	bool ok;
 
 	if (!*c->key_pepper_file)
 		return fail_set(f, FAIL_CONF, "key_pepper_file is not set");
 	if (!conf_secret(&auth->arena, c->key_pepper_file, &text, f))
 		return false;
-	if (!text_hex_decode(text, auth->pepper, sizeof(auth->pepper)))
+	ok = text_hex_decode(text, auth->pepper, sizeof(auth->pepper));
+	conf_secret_wipe(&text);
+	if (!ok)
 		return fail_set(f, FAIL_CONF, "%s: want 64 hex digits",
 				c->key_pepper_file);
 	return true;

@@ -2,11 +2,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "main/program.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metric.h"
+
+/* Not dumpable: no core file, also where the kernel pipes it to a program and
+ * takes no notice of the limit; and /proc/PID/mem is root's alone. */
+void program_keep_secrets(const struct conf *c)
+{
+	const struct rlimit none = {0, 0};
+
+	if (c->allow_core_dumps)
+		return;
+	if (setrlimit(RLIMIT_CORE, &none) != 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		bug("core files cannot be switched off");
+}
 
 bool program_load(const char *name, const char *path, struct arena *a,
 		  struct conf *c, struct fail *f)
@@ -15,7 +30,10 @@ bool program_load(const char *name, const char *path, struct arena *a,
 		path = getenv("WAYBILL_CONF");
 	if (path && !*path)
 		path = NULL;
-	return conf_load(c, a, path, f) && log_init(name, c->log_level, f) &&
+	if (!conf_load(c, a, path, f))
+		return false;
+	program_keep_secrets(c);
+	return log_init(name, c->log_level, f) &&
 	       metric_open(c->metrics_file, f);
 }
 

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "main/cli.h"
+#include "main/program.h"
 
 static const struct cli_command *const COMMANDS[] = {
 	&CMD_MIGRATE,
@@ -138,8 +139,10 @@ static bool run(struct cli *cli, const struct cli_command *cmd, struct fail *f)
 {
 	bool ok;
 
-	if (!conf_load(&cli->conf, &cli->arena, cli->conf_path, f) ||
-	    !log_init("waybill", cli->conf.log_level, f))
+	if (!conf_load(&cli->conf, &cli->arena, cli->conf_path, f))
+		return false;
+	program_keep_secrets(&cli->conf);
+	if (!log_init("waybill", cli->conf.log_level, f))
 		return false;
 	if (cmd->needs_db && !db_new(&cli->db, &cli->conf, DB_OWNER, f))
 		return false;

@@ -3,6 +3,7 @@
 #include "wire/client.h"
 
 #include <curl/curl.h>
+#include <time.h>
 
 #include "base/digest.h"
 #include "base/text.h"
@@ -158,10 +159,11 @@ static struct curl_slist *add_line(struct curl_slist *list, const char *line)
 static struct curl_slist *headers(const struct client *c,
 				  const struct client_request *r)
 {
-	struct curl_slist *list = add_line(NULL, c->auth);
+	struct curl_slist *list = add_line(NULL, "Expect:");
 	char line[128], uuid[ID_UUID];
 
-	list = add_line(list, "Expect:");
+	if (c->auth[0])
+		list = add_line(list, c->auth);
 	if (r->correlation) {
 		id_uuid(*r->correlation, uuid);
 		snprintf(line, sizeof(line), "X-Correlation-Id: %s", uuid);
@@ -263,4 +265,50 @@ enum client_got client_send(struct client *c, const struct client_request *r,
 	buf_release(&s.packed);
 	free(s.piece);
 	return got;
+}
+
+/* The first certificate is the service's own. */
+static uint64_t expiry(CURL *curl)
+{
+	struct curl_certinfo *info = NULL;
+	struct curl_slist *line;
+	struct tm tm = {0};
+
+	if (curl_easy_getinfo(curl, CURLINFO_CERTINFO, &info) != CURLE_OK ||
+	    !info || info->num_of_certs < 1)
+		return 0;
+	for (line = info->certinfo[0]; line; line = line->next) {
+		struct sv value = sv_of(line->data), name = sv_cut(&value, ':');
+
+		if (sv_eq(name, SV("Expire date")) &&
+		    strptime(value.p, "%b %d %H:%M:%S %Y", &tm))
+			return (uint64_t)timegm(&tm) * 1000;
+	}
+	return 0;
+}
+
+bool client_probe(const char *url, const char *ca, const char *path,
+		  struct client_probe *probe_r, struct fail *f)
+{
+	struct client_conf conf = {.url = url, .ca = ca, .key = SV("none")};
+	struct client_request r = {.path = path, .silence_s = CONNECT_S};
+	struct client_answer answer;
+	struct client *c;
+	bool ok;
+
+	if (!client_new(&c, &conf, f))
+		return false;
+	curl_easy_setopt(c->curl, CURLOPT_CERTINFO, 1L);
+	c->auth[0] = '\0';
+	ok = client_send(c, &r, &answer, f) == CLIENT_ANSWER;
+	*probe_r = (struct client_probe){answer.status, expiry(c->curl)};
+	client_answer_release(&answer);
+	client_free(c);
+	return ok;
+}
+
+struct library client_library(void)
+{
+	return (struct library){"libcurl", LIBCURL_VERSION,
+				curl_version_info(CURLVERSION_NOW)->version};
 }

@@ -201,3 +201,8 @@ bool doc_is_array(const struct doc_node *n)
 {
 	return is(n, JSONArray);
 }
+
+struct library doc_library(void)
+{
+	return (struct library){"parson", PARSON_VERSION_STRING, ""};
+}

@@ -420,3 +420,8 @@ void fcgi_finish(struct fcgi *c)
 	c->request.keepConnection = 0;
 	FCGX_Finish_r(&c->request);
 }
+
+struct library fcgi_library(void)
+{
+	return (struct library){"libfcgi", FCGI_BUILT_VERSION, ""};
+}

@@ -169,3 +169,8 @@ void inflate_pack(struct buf *out, struct sv bytes)
 	} while (rc == Z_OK && buf_ok(out));
 	deflateEnd(&zs);
 }
+
+struct library inflate_library(void)
+{
+	return (struct library){"zlib", ZLIB_VERSION, zlibVersion()};
+}

@@ -373,8 +373,10 @@ class Stack:
                 continue
             try:
                 cwd = os.readlink(f"/proc/{pid}/cwd")
-            except OSError:
-                continue
+            except OSError:  # one that keeps secrets, and we are not root
+                words = proc_text(pid, "cmdline").split("\0")
+                conf = os.path.join(self.var, "waybill.conf")
+                cwd = self.var if conf in words else ""
             if cwd == self.var or cwd.startswith(self.var + "/"):
                 found.append(int(pid))
         return sorted(found)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "db/grant.h"
 #include "db/migrate.h"
 #include "db/migration_table.h"
 
@@ -28,10 +29,10 @@ static void an_account_that_is_no_plain_name_is_refused(void)
 	struct buf b;
 
 	buf_init(&b, 256);
-	WANT(migrate_account(&b, "x", "way.bill-1_@10.0.0.%", &f));
+	WANT(grant_account(&b, "x", "way.bill-1_@10.0.0.%", &f));
 	WANT_SV(buf_sv(&b), SV("'way.bill-1_'@'10.0.0.%'"));
 	for (size_t i = 0; i < ARRAY_LEN(BAD); i++) {
-		WANT(!migrate_account(&b, "x", BAD[i], &f));
+		WANT(!grant_account(&b, "x", BAD[i], &f));
 		WANT_FAIL(&f, FAIL_CONF);
 	}
 	buf_release(&b);
@@ -494,38 +495,206 @@ static void check_accounts(struct world *w, const char *service, const char *ro)
 	db_free(db);
 }
 
+struct accounts {
+	const char *owner, *service, *ro;
+	struct db *db; /* the owner's */
+};
+
+static void accounts_open(struct accounts *a, struct world *w)
+{
+	world_open(w);
+	make_accounts(w);
+	a->owner = arena_printf(&w->arena, "%s_o", w->schema);
+	a->service = arena_printf(&w->arena, "%s_s", w->schema);
+	a->ro = arena_printf(&w->arena, "%s_r", w->schema);
+	w->conf.db_owner_user = a->owner;
+	w->conf.db_owner_password_file = password_file(w);
+	w->conf.db_service_account =
+		arena_printf(&w->arena, "%s@localhost", a->service);
+	w->conf.db_ro_account = arena_printf(&w->arena, "%s@localhost", a->ro);
+	a->db = world_db(w, DB_OWNER);
+}
+
+static void accounts_close(struct accounts *a, struct world *w)
+{
+	db_free(a->db);
+	unlink(w->conf.db_owner_password_file);
+	world_sql(w, "DROP USER %s@localhost, %s@localhost, %s@localhost",
+		  a->owner, a->service, a->ro);
+	world_close(w);
+}
+
 static void the_accounts_may_do_what_they_need_and_no_more(void)
 {
 	struct fail f = FAIL_INIT;
-	const char *owner, *service, *ro;
-	struct db *db;
+	struct accounts a;
 	struct world w;
 
 	if (!world_exists())
 		return;
-	world_open(&w);
-	make_accounts(&w);
-	owner = arena_printf(&w.arena, "%s_o", w.schema);
-	service = arena_printf(&w.arena, "%s_s", w.schema);
-	ro = arena_printf(&w.arena, "%s_r", w.schema);
-	w.conf.db_owner_user = owner;
-	w.conf.db_owner_password_file = password_file(&w);
-	w.conf.db_service_account =
-		arena_printf(&w.arena, "%s@localhost", service);
-	w.conf.db_ro_account = arena_printf(&w.arena, "%s@localhost", ro);
-	db = world_db(&w, DB_OWNER);
-	WANT_DONE(migrate_run(db, NULL, &f), &f);
-	WANT_DONE(migrate_run(db, NULL, &f), &f);
-	check_accounts(&w, service, ro);
+	accounts_open(&a, &w);
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	check_accounts(&w, a.service, a.ro);
 	w.conf.db_ro_account = "nobody_at_all@localhost";
-	WANT(!migrate_run(db, NULL, &f));
+	WANT(!migrate_run(a.db, NULL, &f));
 	WANT_FAIL(&f, FAIL_MIGRATION);
 	WANT(strstr(f.detail, "sql/accounts.sql") != NULL);
-	db_free(db);
-	unlink(w.conf.db_owner_password_file);
-	world_sql(&w, "DROP USER %s@localhost, %s@localhost, %s@localhost",
-		  owner, service, ro);
-	world_close(&w);
+	accounts_close(&a, &w);
+}
+
+/* %s is the account's name. */
+static const char *const TOO_MUCH_OF_SERVICE[] = {
+	"GRANT DELETE, DROP, ALTER ON item TO %s@localhost",
+	"GRANT ALL PRIVILEGES ON partner TO %s@localhost WITH GRANT OPTION",
+	"GRANT INSERT, INSERT (name) ON collection_name TO %s@localhost",
+	"GRANT UPDATE (scopes) ON credential TO %s@localhost",
+	"GRANT SELECT ON v_credential TO %s@localhost",
+	"CREATE TABLE left_over (a INT)",
+	"GRANT SELECT ON left_over TO %s@localhost",
+	"DROP TABLE left_over",
+};
+
+static const char *const TOO_MUCH_OF_RO[] = {
+	"GRANT SELECT ON credential TO %s@localhost",
+	"GRANT SELECT (name), UPDATE (name) ON partner TO %s@localhost",
+	"GRANT INSERT ON v_partner TO %s@localhost",
+};
+
+static void run_each(struct world *w, const char *account,
+		     const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct sv text = sv_of(texts[i]), rest = text;
+		struct sv before = sv_cut(&rest, '%');
+
+		if (before.n == text.n)
+			WANT_SQL(w, "", "%s", texts[i]);
+		else
+			WANT_SQL(w, "", "%.*s%s%.*s", SV_ARG(before), account,
+				 SV_ARG(sv_tail(rest, 1)));
+	}
+}
+
+static void give_too_much(struct world *w, const struct accounts *a)
+{
+	run_each(w, a->service, TOO_MUCH_OF_SERVICE,
+		 ARRAY_LEN(TOO_MUCH_OF_SERVICE));
+	run_each(w, a->ro, TOO_MUCH_OF_RO, ARRAY_LEN(TOO_MUCH_OF_RO));
+	WANT_SQL(w, "",
+		 "GRANT SELECT, DELETE, CREATE ON %s.* TO %s@localhost WITH "
+		 "GRANT OPTION",
+		 w->schema, a->service);
+}
+
+/* What the server says, in an order of ours. */
+static char *rights_now(struct world *w, const struct accounts *a)
+{
+	struct sv text = world_sql(
+		w,
+		"SELECT db, user, table_name, table_priv, column_priv FROM "
+		"mysql.tables_priv WHERE user IN ('%s', '%s') ORDER BY 1, 2, "
+		"3; SELECT user, table_name, column_name, column_priv FROM "
+		"mysql.columns_priv WHERE user IN ('%s', '%s') ORDER BY 1, 2, "
+		"3; SELECT db FROM mysql.db WHERE user IN ('%s', '%s')",
+		a->service, a->ro, a->service, a->ro, a->service, a->ro);
+
+	return arena_dup(&w->arena, text);
+}
+
+static void what_an_account_has_beyond_the_list_is_taken_back(void)
+{
+	struct fail f = FAIL_INIT;
+	struct accounts a;
+	struct world w;
+	char *listed;
+
+	if (!world_exists())
+		return;
+	accounts_open(&a, &w);
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	listed = rights_now(&w, &a);
+	give_too_much(&w, &a);
+	/* Takes the right on the one column along when it is taken back. */
+	WANT_SQL(&w, "", "GRANT UPDATE ON credential TO %s@localhost",
+		 a.service);
+	WANT(!sv_eq(sv_of(rights_now(&w, &a)), sv_of(listed)));
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	WANT_SV(sv_of(rights_now(&w, &a)), sv_of(listed));
+	check_accounts(&w, a.service, a.ro);
+	accounts_close(&a, &w);
+}
+
+/* A right by a pattern that covers more than our schema is not the owner's to
+ * take back. */
+static void what_the_owner_cannot_take_back_is_told(void)
+{
+	struct fail f = FAIL_INIT;
+	struct accounts a;
+	struct world w;
+
+	if (!world_exists())
+		return;
+	accounts_open(&a, &w);
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	WANT_SQL(&w, "", "GRANT DROP ON `%%`.* TO %s@localhost", a.service);
+	WANT(!migrate_run(a.db, NULL, &f));
+	WANT_FAIL(&f, FAIL_MIGRATION);
+	WANT(strstr(f.detail, "REVOKE ALL PRIVILEGES ON `%`.* FROM") != NULL);
+	WANT(strstr(f.detail, "administrator") != NULL);
+	accounts_close(&a, &w);
+}
+
+static int migrate_until_revoke(struct world *w)
+{
+	char fault[40];
+
+	snprintf(fault, sizeof(fault), "migrate.before_revoke:%u:kill",
+		 fault_no);
+	setenv("WAYBILL_TEST_FAULT", fault, 1);
+	return migrate_here(w);
+}
+
+static void want_none_missing(const struct accounts *a)
+{
+	struct fail f = FAIL_INIT;
+	struct grant_diff diff = {0};
+	struct arena arena;
+
+	arena_init(&arena, (size_t)64 * 1024);
+	for (int to = 0; to < GRANT_ACCOUNTS; to++) {
+		WANT_DONE(
+			grant_look(a->db, (enum grant_to)to, &arena, &diff, &f),
+			&f);
+		WANT_U64(diff.missing_count, 0);
+	}
+	arena_release(&arena);
+}
+
+static void taking_back_killed_anywhere_leaves_what_is_needed(void)
+{
+	struct fail f = FAIL_INIT;
+	struct accounts a;
+	struct world w;
+	char *listed;
+
+	if (!world_exists() || !have_faults())
+		return;
+	accounts_open(&a, &w);
+	WANT_DONE(migrate_run(a.db, NULL, &f), &f);
+	listed = rights_now(&w, &a);
+	give_too_much(&w, &a);
+	/* Each run takes back `stride` rights before it dies. */
+	for (fault_no = 1 + stride();; fault_no = 1 + stride()) {
+		int status = world_child(migrate_until_revoke, &w, true);
+
+		want_none_missing(&a);
+		if (WIFEXITED(status))
+			break;
+		WANT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+	WANT_SV(sv_of(rights_now(&w, &a)), sv_of(listed));
+	accounts_close(&a, &w);
 }
 
 void suite_migrate(void)
@@ -540,4 +709,7 @@ void suite_migrate(void)
 	ADD(every_statement_can_be_prepared);
 	ADD(partners_and_credentials_read_back_as_written);
 	ADD(the_accounts_may_do_what_they_need_and_no_more);
+	ADD(what_an_account_has_beyond_the_list_is_taken_back);
+	ADD(what_the_owner_cannot_take_back_is_told);
+	ADD(taking_back_killed_anywhere_leaves_what_is_needed);
 }
