@@ -5,11 +5,13 @@
 #	. build-aux/packages.sh
 #	packages_ensure run        what it takes to build and run
 #	packages_ensure check      that, and what the tests take
+#	packages_ensure fuzz       the first, and what fuzzing takes
 #
-# A row is: set, package, and what shows that it is there: a command (cmd:) or
-# a pkg-config module (pc:). The thing is looked for rather than the package,
-# so that nginx-full does as well as nginx-light, and a machine that has all
-# of it needs no apt and no root.
+# A row is: set, package, and what shows that it is there: a command (cmd:), a
+# pkg-config module (pc:), a file (file:) or a library of clang's own (clang:).
+# The thing is looked for rather than the package, so that nginx-full does as
+# well as nginx-light, and a machine that has all of it needs no apt and no
+# root.
 packages_table='
 run	gcc				cmd:gcc
 run	libc6-dev			file:/usr/include/stdio.h
@@ -34,7 +36,16 @@ check	clang-format			cmd:clang-format
 check	shellcheck			cmd:shellcheck
 check	mandoc				cmd:mandoc
 check	python3				cmd:/usr/bin/python3
+fuzz	clang				cmd:clang
+fuzz	libclang-rt-dev			clang:fuzzer
 '
+
+packages_clang() # LIBRARY
+{
+	local dir
+	dir=$(clang -print-runtime-dir 2>/dev/null) &&
+		compgen -G "$dir/libclang_rt.$1*.a" >/dev/null
+}
 
 packages_there()
 {
@@ -42,6 +53,7 @@ packages_there()
 	cmd:*) command -v "${1#cmd:}" >/dev/null ;;
 	pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
 	file:*) [ -e "${1#file:}" ] ;;
+	clang:*) packages_clang "${1#clang:}" ;;
 	esac
 }
 

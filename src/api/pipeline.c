@@ -141,10 +141,12 @@ static bool find_route(struct exchange *x, struct fail *f)
 			      listener(x->http), &x->allowed);
 	if (x->route)
 		return true;
-	if (x->allowed)
-		return fail_set(f, FAIL_METHOD,
-				"%.*s is not a method of this path",
-				SV_ARG(x->http->method_text));
+	if (x->allowed) {
+		fail_set(f, FAIL_METHOD, "%.*s is not a method of this path",
+			 SV_ARG(x->http->method_text));
+		f->quotes = true;
+		return false;
+	}
 	return fail_set(f, FAIL_NOT_FOUND, "there is no such path");
 }
 
@@ -387,7 +389,7 @@ static void log_request(const struct exchange *x, const struct fail *f,
 
 	log_begin(&l, level, "request");
 	log_str(&l, "route", sv_of(x->route ? x->route->name : "none"));
-	log_str(&l, "method", x->http->method_text);
+	log_str(&l, "method", sv_of(http_method_name(x->http->method)));
 	log_num(&l, "status", (uint64_t)x->answer.status);
 	log_num(&l, "duration_us", usec);
 	if (x->has_principal)

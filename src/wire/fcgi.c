@@ -81,6 +81,16 @@ static void refuse(struct reading *g, enum fail_code code, const char *what,
 	fail_set(g->f, code, "%.*s%s", SV_ARG(name), what);
 }
 
+/* A header's name is the sender's: an odd one may be anything, a key too. */
+static void refuse_header(struct reading *g, enum fail_code code,
+			  const char *what, struct sv name)
+{
+	if (g->bad)
+		return;
+	refuse(g, code, what, name);
+	g->f->quotes = true;
+}
+
 /* "X_CORRELATION_ID" -> "x-correlation-id"; SV_NONE if it is no header name. */
 static struct sv header_name(struct arena *a, struct sv param)
 {
@@ -113,7 +123,8 @@ static void add_header(struct reading *g, struct sv name, struct sv value)
 
 	if (name.n > HTTP_HEADER_BYTES_MAX ||
 	    value.n > HTTP_HEADER_BYTES_MAX - name.n) {
-		refuse(g, FAIL_HEADERS_TOO_LARGE, " is over 8 KiB", name);
+		refuse_header(g, FAIL_HEADERS_TOO_LARGE, " is over 8 KiB",
+			      name);
 		return;
 	}
 	if (name.n + value.n > HTTP_HEADERS_BYTES_MAX - g->header_bytes) {
@@ -127,7 +138,8 @@ static void add_header(struct reading *g, struct sv name, struct sv value)
 		return;
 	}
 	if (has_control(value)) {
-		refuse(g, FAIL_BAD_HEADER, " holds a control character", name);
+		refuse_header(g, FAIL_BAD_HEADER, " holds a control character",
+			      name);
 		return;
 	}
 	g->header_bytes += name.n + value.n;

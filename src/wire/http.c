@@ -132,6 +132,15 @@ static struct sv shown(struct sv s)
 	return sv_from(s.p, s.n > SHOWN_BYTES ? SHOWN_BYTES : s.n);
 }
 
+/* Its name is the sender's, and may be anything: not for logs. */
+static bool refuse_param(struct fail *f, struct sv name, const char *why)
+{
+	fail_set(f, FAIL_BAD_PARAMETER, "parameter %.*s %s",
+		 SV_ARG(shown(name)), why);
+	f->quotes = true;
+	return false;
+}
+
 static bool read_param(struct arena *a, struct sv piece, struct http_param *p,
 		       struct fail *f)
 {
@@ -144,11 +153,8 @@ static bool read_param(struct arena *a, struct sv piece, struct http_param *p,
 	wrong = decode(a, plus_to_blank(a, name), &p->name);
 	if (!wrong)
 		wrong = decode(a, plus_to_blank(a, value), &p->value);
-	if (wrong)
-		return fail_set(f, FAIL_BAD_PARAMETER,
-				"parameter %.*s holds %s", SV_ARG(shown(name)),
-				wrong);
-	return true;
+	return !wrong ||
+	       refuse_param(f, name, arena_printf(a, "holds %s", wrong));
 }
 
 static bool is_known(const struct http_param *params, size_t n, struct sv name)
@@ -175,10 +181,8 @@ bool http_query(struct arena *a, struct sv query, struct http_param **params_r,
 		if (!read_param(a, piece, &p, f))
 			return false;
 		if (is_known(params, n, p.name))
-			return fail_set(f, FAIL_BAD_PARAMETER,
-					"parameter %.*s was sent more than "
-					"once",
-					SV_ARG(shown(p.name)));
+			return refuse_param(f, p.name,
+					    "was sent more than once");
 		if (n == HTTP_PARAMS_MAX)
 			return fail_set(f, FAIL_BAD_PARAMETER,
 					"more than %d parameters",

@@ -65,16 +65,14 @@ static void give(struct inflate *z)
 	z->rest = sv_tail(z->rest, n);
 }
 
+/* A bomb is looked for first: never more than one byte past unpacked_max is
+ * unpacked, so that whoever counts byte by byte finds it no later than that
+ * limit, and the answer does not depend on how much comes at once. */
 static bool check_size(struct inflate *z, struct fail *f)
 {
 	const struct inflate_limits *l = &z->limits;
 	uint64_t packed = l->packed_bytes > z->fed ? l->packed_bytes : z->fed;
 
-	if (z->unpacked > l->unpacked_max)
-		return fail_set(f, FAIL_BODY_TOO_LARGE,
-				"the body unpacks to more than %" PRIu64
-				" bytes",
-				l->unpacked_max);
 	if (z->unpacked > l->ratio_floor &&
 	    z->unpacked / l->ratio_max >= packed &&
 	    z->unpacked > packed * l->ratio_max)
@@ -82,6 +80,11 @@ static bool check_size(struct inflate *z, struct fail *f)
 				"%" PRIu64 " bytes unpack to over %" PRIu64
 				" times as many",
 				packed, l->ratio_max);
+	if (z->unpacked > l->unpacked_max)
+		return fail_set(f, FAIL_BODY_TOO_LARGE,
+				"the body unpacks to more than %" PRIu64
+				" bytes",
+				l->unpacked_max);
 	return true;
 }
 
@@ -130,13 +133,14 @@ enum inflate_got inflate_next(struct inflate *z, char *out, size_t cap,
 		rc = unpack(z, out, cap, n_r);
 		if (rc == Z_MEM_ERROR)
 			bug("out of memory for zlib");
+		/* What came before the damage counts, however it was cut. */
+		if (!check_size(z, f))
+			return INFLATE_FAIL;
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
 			return refuse(f, z->any ? "the gzip body goes on with "
 						  "what is not gzip"
 						: "the body is not gzip, or "
 						  "is damaged");
-		if (!check_size(z, f))
-			return INFLATE_FAIL;
 		if (rc == Z_STREAM_END) {
 			z->in_member = false;
 			z->any = true;

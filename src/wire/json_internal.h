@@ -202,7 +202,7 @@ void json_item_begin(struct json_items *s);
 bool json_tape_grow(struct json_items *s);
 
 void json_name_add(struct json_items *s, const char *p, const char *end);
-bool json_name_known(const uint64_t *names, size_t n, uint64_t hash);
+bool json_name_known(const struct json_items *s, size_t from, uint64_t hash);
 void json_name_keep(struct json_items *s, uint64_t hash);
 
 #endif

@@ -25,12 +25,12 @@ void json_name_add(struct json_items *s, const char *p, const char *end)
 }
 
 /* Without a branch a name, so that a full object costs little. */
-bool json_name_known(const uint64_t *names, size_t n, uint64_t hash)
+bool json_name_known(const struct json_items *s, size_t from, uint64_t hash)
 {
 	bool known = false;
 
-	for (size_t i = 0; i < n; i++)
-		known |= names[i] == hash;
+	for (size_t i = from; i < s->names_n; i++)
+		known |= s->names[i] == hash;
 	return known;
 }
 

@@ -214,8 +214,7 @@ static enum json_step name_check(struct json_items *s)
 	if (l->count >= s->limits.names_max)
 		return refuse_names(s);
 	hash = json_hash_end(&s->hash);
-	if (json_name_known(s->names + l->names_from,
-			    s->names_n - l->names_from, hash))
+	if (json_name_known(s, l->names_from, hash))
 		return refuse_name(s, FAIL_JSON_DUPLICATE,
 				   "a name that the object already has");
 	if (s->depth < s->item_depth && !is_items(s))

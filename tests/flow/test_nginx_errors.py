@@ -128,6 +128,17 @@ class Problems(unittest.TestCase):
         self.problem(b"GET / HTTP/1.1\r\n" + HOST + many + b"\r\n",
                      431, "headers-too-large")
 
+    def test_what_stops_the_question_about_a_credential_is_told(self):
+        """A body of unknown size is let in only with a credential, and what
+        is wrong with the request is found while that is looked at."""
+        head = (b"POST /wms-ingest/v1/master/uoms HTTP/1.1\r\n" + HOST +
+                b"Connection: close\r\n")
+        key = b"Authorization: Bearer " + self.stack.key.encode() + b"\r\n"
+        self.problem(head + key + b"X-A: \x1b\r\n\r\n", 400, "bad-header")
+        many = b"".join(b"X-%d: a\r\n" % i for i in range(130))
+        self.problem(head + key + many + b"\r\n", 431, "headers-too-large")
+        self.problem(head + b"\r\n", 401, "unauthenticated")
+
     def test_a_request_line_that_is_too_long(self):
         self.problem(b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n" + HOST +
                      b"\r\n", 414, "uri-too-long")

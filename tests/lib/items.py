@@ -20,6 +20,7 @@ import threading
 import urllib.parse
 import uuid
 
+from leaks import CANARY
 from stack import ROOT
 
 API = "/wms-ingest/v1"
@@ -64,7 +65,8 @@ def new_key():
     return str(uuid.uuid4())
 
 
-# Items. A version of None is left out.
+# Items. A version of None is left out. Their names hold the CANARY, which no
+# log may show.
 
 def item(source_id, version=None, **fields):
     made = {"source_id": source_id}
@@ -74,16 +76,17 @@ def item(source_id, version=None, **fields):
     return made
 
 
-def uom(source_id, version=None, name="unit", **fields):
+def uom(source_id, version=None, name=f"unit {CANARY}", **fields):
     return item(source_id, version, name=name, **fields)
 
 
-def sku(source_id, version=None, base_uom="EA", name="thing", **fields):
+def sku(source_id, version=None, base_uom="EA", name=f"thing {CANARY}",
+        **fields):
     return item(source_id, version, name=name, base_uom=base_uom, **fields)
 
 
 def place(source_id, version=None, kind="WAREHOUSE", parent=None, **fields):
-    made = item(source_id, version, kind=kind, name="place", **fields)
+    made = item(source_id, version, kind=kind, name=f"place {CANARY}", **fields)
     if parent is not None:
         made["parent_source_id"] = parent
     return made

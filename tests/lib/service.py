@@ -22,6 +22,7 @@ import tempfile
 import time
 
 import fcgi_client as fcgi
+import leaks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -43,6 +44,7 @@ class Service:
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith("WAYBILL_")}
         self.fcgi = None
+        self.keys = set()
         pepper = os.path.join(self.dir, "pepper")
         with open(os.open(pepper, os.O_CREAT | os.O_WRONLY, 0o600),
                   "w") as f:
@@ -73,12 +75,20 @@ class Service:
         self.close()
 
     def close(self):
+        told = []
         if self.fcgi:
+            told = self.secrets().in_processes([self.fcgi.pid])
             self.fcgi.send_signal(signal.SIGTERM)
             self.fcgi.wait(30)
         if not GIVEN:
             subprocess.run(["sh", MARIADB, "kill", self.db], check=False)
+        told += self.secrets().in_logs(
+            [self.log, os.path.join(self.db, "error.log")])
         shutil.rmtree(self.dir)
+        assert not told, f"a secret can be read: {told[:20]}"
+
+    def secrets(self):
+        return leaks.Secrets(self.keys, [self.conf["key_pepper_file"]])
 
     def sql(self, text, user="root", schema="waybill", ok=True):
         """Rows as lists of texts; with ok=False what the client said."""
@@ -103,6 +113,7 @@ class Service:
     def waybill(self, *words):
         got = self.run(*words)
         assert got.returncode == 0, (words, got.returncode, got.stderr)
+        self.keys.update(leaks.keys_in(got.stdout))
         return got.stdout
 
     def waybill_json(self, *words):

@@ -16,6 +16,9 @@ are built already (WAYBILL_TEST_PROGRAMS), and ends with the `with`. Without
     database   lines for the private MariaDB server
     name       of the folder, within the test's temporary one
 
+A stack that stops is searched for secrets (leaks.py): what its logs, its
+arguments or environments hold of one fails the test that stops it.
+
 Answers have status, headers (an email.message.Message: get, get_all), body
 (bytes), json(). A failed start raises with what ./run said.
 """
@@ -34,6 +37,8 @@ import tempfile
 import time
 import urllib.parse
 import uuid
+
+import leaks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -190,6 +195,7 @@ class Stack:
         self.url = f"https://127.0.0.1:{self.port}"
         self.admin_url = f"http://127.0.0.1:{self.admin_port}"
         self.key = None
+        self.keys = set()  # that were made by waybill()
 
     def write(self, name, lines):
         with open(os.path.join(self.var, name), "w", encoding="utf-8") as f:
@@ -233,11 +239,29 @@ class Stack:
         self.url = self.demo["WAYBILL_URL"]
         self.admin_url = self.demo["WAYBILL_ADMIN_URL"]
         self.key = self.demo["WAYBILL_KEY"]
+        self.keys.add(self.key)
 
     def stop(self):
+        told = self.secrets().in_processes(
+            self.all_pids() + self.pids("waybill"))
         done = self.run("stop")
         if done.returncode:
             raise AssertionError(f"./run stop: {done.stdout}{done.stderr}")
+        self.wants_no_leak(told)
+
+    def secrets(self):
+        files = leaks.files_in(os.path.join(self.var, "secret"))
+        files += [path for path in leaks.files_in(os.path.join(
+            self.var, "tls")) if path.endswith(".key")]
+        return leaks.Secrets(self.keys, files)
+
+    def wants_no_leak(self, told=()):
+        """That nothing secret stands in the logs, nor in what was told."""
+        told = [*told, *leaks.cores(self.var), *self.secrets().in_logs(
+            leaks.files_in(os.path.join(self.var, "log")))]
+        if told:
+            raise AssertionError("a secret can be read:\n" +
+                                 "\n".join(told[:20]))
 
     def remove(self):
         shutil.rmtree(self.base, ignore_errors=True)
@@ -253,8 +277,10 @@ class Stack:
     def __exit__(self, kind, *_):
         if kind is not None:
             self.show_logs()
-        self.stop()
-        self.remove()
+        try:
+            self.stop()
+        finally:
+            self.remove()
 
     def show_logs(self, lines=15):
         """The ends of the logs; for a test that fails."""
@@ -340,6 +366,7 @@ class Stack:
              os.path.join(self.var, "waybill.conf"), *words], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
             env=self.environment())
+        self.keys.update(leaks.keys_in(done.stdout))
         if check and done.returncode:
             raise AssertionError(f"waybill {words}: {done.stderr}")
         return done

@@ -191,6 +191,31 @@ static void a_bomb_is_refused_past_the_floor(void)
 	buf_release(&out);
 }
 
+/* Z2: what is wrong first is told, however much comes out at once. */
+static void a_bomb_is_one_whatever_comes_after_it(void)
+{
+	struct inflate_limits limits = {
+		.unpacked_max = 50000, .ratio_max = 10, .ratio_floor = 1000};
+	struct buf plain, packed;
+
+	buf_init(&plain, MOST);
+	buf_init(&packed, MOST);
+	add_zeros(&plain, 40000);
+	inflate_pack(&packed, buf_sv(&plain));
+	/* Its end is damaged. */
+	memset(packed.p + packed.n - 12, 0xff, 12);
+	limits.packed_bytes = packed.n;
+	want_refused(buf_sv(&packed), &limits, FAIL_GZIP_BOMB);
+	/* It passes both limits. */
+	buf_reset(&packed);
+	add_zeros(&plain, 40000);
+	inflate_pack(&packed, buf_sv(&plain));
+	limits.packed_bytes = packed.n;
+	want_refused(buf_sv(&packed), &limits, FAIL_GZIP_BOMB);
+	buf_release(&plain);
+	buf_release(&packed);
+}
+
 void suite_inflate(void)
 {
 	ADD(what_was_packed_comes_back_in_any_pieces);
@@ -198,4 +223,5 @@ void suite_inflate(void)
 	ADD(what_is_not_whole_gzip_is_refused);
 	ADD(more_than_the_limit_is_too_large);
 	ADD(a_bomb_is_refused_past_the_floor);
+	ADD(a_bomb_is_one_whatever_comes_after_it);
 }
