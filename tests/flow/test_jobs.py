@@ -342,6 +342,61 @@ class Refresh(Case):
                         [["2", "2499"]])
 
 
+class Poison(Case):
+    """An item that kills whoever touches it."""
+    # No lease ends by itself while the test looks.
+    conf = {"lease": "120s"}
+    KILL = {"WAYBILL_TEST_FAULT": "apply.item=bad-002-0001:1:kill"}
+
+    def results(self, job):
+        """How many rows of each status the job has, and where they end."""
+        return self.s.sql(
+            "SELECT t.status, COUNT(*), MAX(position) FROM batch_item t JOIN "
+            f"job j ON j.batch_id = t.batch_id WHERE job_id = X'{job}' "
+            "GROUP BY t.status")
+
+    def one_death(self, job, n):
+        """A worker dies of the job; the next goes on with another
+        partner's."""
+        w = self.s.worker(**self.KILL)
+        self.s.wait(lambda: w.poll() is not None, what="a death")
+        self.assertEqual(w.returncode, -signal.SIGKILL)
+        other = self.s.enqueue(chunks(f"other{n}", 2), partner=2)
+        w = self.s.worker(**self.KILL)
+        self.s.wait(lambda: self.s.job(other)["state"] == "COMPLETED",
+                    what="another partner's job")
+        self.s.end(w)
+        self.assertEqual(self.s.job(job)["state"], "RUNNING")
+        self.s.let_leases_end()
+
+    def test_it_fails_its_job_alone_and_a_requeue_mends_it(self):
+        s = self.s
+        bad = s.enqueue(chunks("bad", 5))
+        behind = s.enqueue(chunks("behind", 1))  # in the same lane
+        for n in range(3):
+            self.one_death(bad, n)
+        w = s.worker(**self.KILL)
+        s.wait(lambda: s.job(behind)["state"] == "COMPLETED",
+               what="the next job of the lane")
+        s.end(w)
+        got = s.job(bad)
+        self.assertEqual([got[k] for k in (
+            "state", "error_slug", "next_chunk", "processed", "accepted",
+            "replay", "quarantined", "rejected")],
+            ["FAILED", "worker-lost", 2, 6, 6, 0, 0, 0])
+        self.assertEqual(got["error_detail"], "3 workers were lost at chunk 2 "
+                         "of 5, after 6 of 15 items")
+        self.assertEqual(self.results(bad), [["1", "6", "5"]])
+        self.assertEqual(s.sql("SELECT COUNT(*), MAX(source_id) FROM item "
+                               "WHERE source_id LIKE 'bad-%'"),
+                         [["6", "bad-001-0002"]])
+        # Mended: workers that do not die of it.
+        s.waybill("job", "requeue", f"job-{bad}")
+        s.work(workers=2)
+        self.check_all_once(bad, "bad", 15)
+        self.assertEqual(self.results(bad), [["1", "15", "14"]])
+
+
 class Undo(Case):
     """Undoing a refresh that tombstoned more than a request may touch."""
     conf = {"bulk_async_threshold": "100"}
