@@ -28,6 +28,7 @@
 #ifndef WAYBILL_STMT_H
 #define WAYBILL_STMT_H
 
+#include "base/ids.h"
 #include "db/session.h"
 #include "stmt_ids.h" /* generated: enum stmt { STMT_..., STMT_COUNT } */
 
@@ -45,7 +46,8 @@ struct db_val {
 struct db_val db_null(void);
 struct db_val db_int(int64_t v);
 struct db_val db_uint(uint64_t v);
-struct db_val db_text(struct sv s); /* text or binary, as the column is */
+struct db_val db_text(struct sv s);       /* text or binary, as the column is */
+struct db_val db_id(const struct id *id); /* its 16 bytes; not copied */
 
 struct db_args {
 	const struct db_val *v;

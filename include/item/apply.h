@@ -39,7 +39,8 @@ const char *batch_mode_name(enum batch_mode m); /* "full-refresh" */
 
 struct apply_summary {
 	uint32_t total, accepted, replay, quarantined, rejected, tombstoned;
-	uint32_t charged; /* accepted with a change, or newly quarantined */
+	uint32_t restored; /* by an undo */
+	uint32_t charged;  /* accepted with a change, or newly quarantined */
 };
 
 struct apply {
@@ -76,14 +77,32 @@ enum apply_result { APPLY_DONE, APPLY_RACED, APPLY_FAIL };
 
 enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f);
 
-/* Undo a full-refresh of this partner: what it tombstoned and nobody touched
- * since is ACTIVE again. Sets a->collection; items and count are not used.
- * FAIL_NOT_FOUND: no such refresh of this partner. */
-struct apply_undone {
-	uint64_t restored, skipped;
+/* Undo a full-refresh: what it tombstoned and nobody touched since is ACTIVE
+ * again.
+ *
+ *	struct undo u = {.refresh = batch_id};
+ *	undo_find(db, partner_id, arena, &u, f)	FAIL_NOT_FOUND: no such
+ *						refresh of this partner
+ *	apply_undo(db, &a, &u, most, f)		of the tombstones from u.from
+ *						on, so many at most
+ *
+ * apply_undo() moves u.from on and says whether there are no more behind it:
+ * all of them in one transaction, or part by part, as a job. summary.total is
+ * how many it looked at, summary.restored how many came back. Of *a, items,
+ * count and collection are not used. */
+enum { APPLY_RESTORES = 1000 }; /* of a job, in one transaction */
+
+struct undo {
+	struct id refresh;
+	enum collection collection;
+	uint64_t tombstoned; /* by it, altogether */
+	uint64_t from;       /* position of a tombstone in its batch */
+	bool ended;
 };
-enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
-			     struct apply_undone *undone_r, struct fail *f);
+MUST_CHECK bool undo_find(struct db *db, uint32_t partner_id, struct arena *a,
+			  struct undo *u, struct fail *f);
+enum apply_result apply_undo(struct db *db, struct apply *a, struct undo *u,
+			     uint64_t most, struct fail *f);
 
 /* A full-refresh as a job (part is set): what is ACTIVE, not in refresh_name
  * and untouched since it was received.

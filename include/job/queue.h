@@ -9,9 +9,10 @@
  *
  *	queue_add(db, &job, f)		FAIL_JOB_IN_FLIGHT: the lane's rules
  *
- * In the transaction of a synchronous full-refresh, before its items:
+ * In the transaction of a synchronous full-refresh or undo, before its items:
  *
  *	queue_check_refresh(db, partner_id, collection, dry_run, f)
+ *	queue_check_undo(db, partner_id, collection, f)
  *
  * A worker:
  *
@@ -49,7 +50,12 @@
 #include "db/session.h"
 
 /* The numbers stand in the database: never reuse one. */
-enum job_kind { JOB_ITEMS = 1, JOB_REFRESH = 2, JOB_RELEASE = 3 };
+enum job_kind {
+	JOB_ITEMS = 1,
+	JOB_REFRESH = 2,
+	JOB_RELEASE = 3,
+	JOB_UNDO = 4,
+};
 enum job_state {
 	JOB_QUEUED = 1,
 	JOB_RUNNING = 2,
@@ -64,6 +70,7 @@ enum job_state job_state_of(struct sv name);  /* 0: no such word */
 
 struct job_counts {
 	uint32_t processed, accepted, replay, quarantined, rejected, tombstoned;
+	uint32_t restored;
 };
 
 struct job {
@@ -77,6 +84,7 @@ struct job {
 	uint64_t bytes;
 	bool confirmed;
 	struct sv filter_missing; /* of a release; p NULL: any */
+	struct id undoes;         /* of an undo: the refresh's batch */
 	struct sv warehouses;     /* scope of the credential; p NULL: all */
 
 	/* the queue's */
@@ -103,6 +111,11 @@ MUST_CHECK bool queue_add(struct db *db, const struct job *j, struct fail *f);
 MUST_CHECK bool queue_check_refresh(struct db *db, uint32_t partner_id,
 				    int collection, bool dry_run,
 				    struct arena *a, struct fail *f);
+
+/* FAIL_JOB_IN_FLIGHT: a full-refresh job of the lane is unfinished. After true
+ * none enters it before the transaction ends. */
+MUST_CHECK bool queue_check_undo(struct db *db, uint32_t partner_id,
+				 int collection, struct fail *f);
 
 enum queue_result { QUEUE_JOB, QUEUE_EMPTY, QUEUE_FAIL };
 

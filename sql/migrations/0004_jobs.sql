@@ -13,14 +13,14 @@ CREATE TABLE lane (
 	PRIMARY KEY (partner_id, collection)
 ) ENGINE = InnoDB;
 
--- kind: 1 items, 2 full-refresh, 3 release. mode: as it was asked for, see
+-- kind: 1 items, 2 full-refresh, 3 release, 4 undo-refresh. mode: as it was asked for, see
 -- batch. state: 1 QUEUED, 2 RUNNING, 3 COMPLETED, 4 FAILED, 5 CANCELLED.
 -- phase, of a refresh: 1 GUARD, 2 APPLY, 3 TOMBSTONE; else 2.
 -- token: the fencing token of the present owner; every write of a job's work
 -- says it. lease_until NULL: nobody has it. attempt: owners lost since the
 -- last checkpoint. step: counts checkpoints, so that an owner knows after a
--- COMMIT in doubt whether it was done. resume_after: the last key of TOMBSTONE
--- or release. open_as: 1 unfinished, in its lane; 2 unfinished, in no lane (a
+-- COMMIT in doubt whether it was done. resume_after: the last key of TOMBSTONE,
+-- release or undo. undoes: the batch of the refresh that an undo takes back. open_as: 1 unfinished, in its lane; 2 unfinished, in no lane (a
 -- release, whose collection may be NULL: all); NULL finished. warehouses: the
 -- scope of the credential that sent it, as credential has it.
 CREATE TABLE job (
@@ -50,12 +50,14 @@ CREATE TABLE job (
 	quarantined INT UNSIGNED NOT NULL,
 	rejected INT UNSIGNED NOT NULL,
 	tombstoned INT UNSIGNED NOT NULL,
+	restored INT UNSIGNED NOT NULL,
 	confirmed TINYINT UNSIGNED NOT NULL,
 	cancel_requested TINYINT UNSIGNED NOT NULL,
 	waiting_for VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NULL,
 	error_slug VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
 	error_detail VARBINARY(512) NULL,
 	filter_missing VARBINARY(128) NULL,
+	undoes BINARY(16) NULL,
 	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
 	created_at DATETIME(3) NOT NULL,
 	started_at DATETIME(6) NULL,

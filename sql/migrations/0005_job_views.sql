@@ -9,7 +9,8 @@ SELECT
 	p.name AS partner_id,
 	n.area AS area,
 	n.name AS collection,
-	ELT(j.kind, 'items', 'full-refresh', 'release') AS kind,
+	ELT(j.kind, 'items', 'full-refresh', 'release', 'undo-refresh')
+		AS kind,
 	ELT(j.mode, 'upsert', 'full-refresh', 'bulk', 'release', 'discard',
 		'undo-refresh', 'cancel') AS mode,
 	ELT(j.state, 'QUEUED', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED')
@@ -21,6 +22,7 @@ SELECT
 	j.quarantined AS quarantined,
 	j.rejected AS rejected,
 	j.tombstoned AS tombstoned,
+	j.restored AS restored,
 	j.bytes AS bytes,
 	j.attempt AS attempt,
 	j.cancel_requested AS cancel_requested,
@@ -42,7 +44,7 @@ CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_job AS
 SELECT
 	job_id, batch_id, partner_id, area, collection, kind, mode, state,
 	total, processed, accepted, replay, quarantined, rejected, tombstoned,
-	bytes, attempt, cancel_requested, waiting_for, error_code,
+	restored, bytes, attempt, cancel_requested, waiting_for, error_code,
 	error_detail, created_at, started_at, progressed_at, lease_until,
 	finished_at
 FROM v_job_by_key;

@@ -281,21 +281,25 @@ VALUES {row};
 
 -- Arguments: batch_id, day, partner_id.
 -- name: batch_find
--- rows: one, or none: collection, mode, tombstoned
-SELECT collection, mode, tombstoned
+-- rows: one, or none: collection, mode, total, tombstoned
+SELECT collection, mode, total, tombstoned
 FROM batch
 WHERE batch_id = ? AND day = ? AND partner_id = ?;
 
--- What a refresh tombstoned and nobody touched since: the rev is still the
--- tombstone's. Arguments: partner_id, collection, batch_id, day.
+-- What a refresh tombstoned, and whether nobody touched it since: then the rev
+-- is still the tombstone's. Arguments: batch_id, day, position from, most
+-- rows, partner_id, collection.
 -- name: undo_candidates
--- rows: one each: source_id, rev, internal_id
-SELECT i.source_id, i.rev, i.internal_id
-FROM batch_item b
-JOIN item i ON i.source_id = b.source_id AND i.rev = b.rev AND i.state = 2
-WHERE i.partner_id = ? AND i.collection = ?
-	AND b.batch_id = ? AND b.day = ? AND b.status = 5
-ORDER BY i.source_id;
+-- rows: one a tombstone: position, source_id, rev, internal_id or NULL: touched
+SELECT b.position, b.source_id, b.rev, i.internal_id
+FROM (SELECT position, source_id, rev
+	FROM batch_item
+	WHERE batch_id = ? AND day = ? AND position >= ? AND status = 5
+	ORDER BY position
+	LIMIT ?) b
+LEFT JOIN item i ON i.partner_id = ? AND i.collection = ?
+	AND i.source_id = b.source_id AND i.rev = b.rev AND i.state = 2
+ORDER BY b.source_id;
 
 -- One record, for release and discard. Arguments: partner_id, quarantine_id.
 -- name: quarantine_lock

@@ -36,6 +36,14 @@ VALUES (?, ?, 2, 0, 0)
 ON DUPLICATE KEY UPDATE
 	next_seq = IF(open_jobs = 0, next_seq + 1, next_seq);
 
+-- A synchronous undo waits for no bulk, but for the refresh it may be about.
+-- name: lane_pass_undo
+-- rows: 1 or 2: go on; 0: a full-refresh is unfinished
+INSERT INTO lane (partner_id, collection, next_seq, open_jobs, open_refreshes)
+VALUES (?, ?, 2, 0, 0)
+ON DUPLICATE KEY UPDATE
+	next_seq = IF(open_refreshes = 0, next_seq + 1, next_seq);
+
 -- name: lane_look
 -- rows: one, or none: unfinished jobs
 SELECT open_jobs FROM lane WHERE partner_id = ? AND collection = ?;
@@ -49,18 +57,20 @@ WHERE partner_id = ? AND collection = ? AND open_jobs > 0
 
 -- A job of a lane that it has entered in this transaction.
 -- Arguments: job_id, batch_id, kind, mode, phase, chunk_count, total, bytes,
--- confirmed, filter_missing, warehouses, partner_id, collection.
+-- confirmed, filter_missing, undoes, warehouses, partner_id, collection.
 -- name: job_add
 -- rows: 1
 INSERT INTO job
 	(partner_id, job_id, batch_id, collection, kind, mode, seq, open_as,
 	state, phase, attempt, token, step, next_chunk, chunk_count, total,
 	bytes, processed, accepted, replay, quarantined, rejected, tombstoned,
-	confirmed, cancel_requested, filter_missing, warehouses, created_at)
+	restored, confirmed, cancel_requested, filter_missing, undoes,
+	warehouses, created_at)
 SELECT partner_id, ?, ?, collection, ?, ?, next_seq - 1, 1,
 	1, ?, 0, 0, 0, 0, ?, ?,
 	?, 0, 0, 0, 0, 0, 0,
-	?, 0, ?, ?, NOW(3)
+	0, ?, 0, ?, ?,
+	?, NOW(3)
 FROM lane
 WHERE partner_id = ? AND collection = ?;
 
@@ -72,11 +82,13 @@ INSERT INTO job
 	(partner_id, job_id, batch_id, collection, kind, mode, seq, open_as,
 	state, phase, attempt, token, step, next_chunk, chunk_count, total,
 	bytes, processed, accepted, replay, quarantined, rejected, tombstoned,
-	confirmed, cancel_requested, filter_missing, warehouses, created_at)
+	restored, confirmed, cancel_requested, filter_missing, undoes,
+	warehouses, created_at)
 VALUES (?, ?, ?, ?, ?, ?, 0, 2,
 	1, ?, 0, 0, 0, 0, ?, ?,
 	?, 0, 0, 0, 0, 0, 0,
-	?, 0, ?, ?, NOW(3));
+	0, ?, 0, ?, ?,
+	?, NOW(3));
 
 -- Who may be claimed: the oldest of each lane and those of no lane, if nobody
 -- has them. One look into job_lane for each lane that has any, however long
@@ -135,12 +147,12 @@ ON DUPLICATE KEY UPDATE served_at = VALUES(served_at);
 
 -- Arguments: partner_id, job_id.
 -- name: job_get
--- rows: one, or none: batch_id, collection, kind, mode, state, phase, attempt, token, step, next_chunk, chunk_count, resume_after, total, bytes, processed, accepted, replay, quarantined, rejected, tombstoned, confirmed, cancel_requested, filter_missing, warehouses, created (unix ms), quota_items_per_day of the partner
+-- rows: one, or none: batch_id, collection, kind, mode, state, phase, attempt, token, step, next_chunk, chunk_count, resume_after, total, bytes, processed, accepted, replay, quarantined, rejected, tombstoned, restored, confirmed, cancel_requested, filter_missing, undoes, warehouses, created (unix ms), quota_items_per_day of the partner
 -- literals: '1970-01-01'
 SELECT batch_id, collection, kind, mode, state, phase, attempt, token, step,
 	next_chunk, chunk_count, resume_after, total, bytes, processed,
-	accepted, replay, quarantined, rejected, tombstoned, confirmed,
-	cancel_requested, filter_missing, warehouses,
+	accepted, replay, quarantined, rejected, tombstoned, restored,
+	confirmed, cancel_requested, filter_missing, undoes, warehouses,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) DIV 1000,
 	(SELECT p.quota_items_per_day FROM partner p
 	WHERE p.partner_id = job.partner_id)
@@ -153,16 +165,16 @@ WHERE partner_id = ? AND job_id = ?;
 -- literals: '1970-01-01'
 SELECT batch_id, collection, kind, mode, state, phase, attempt, token, step,
 	next_chunk, chunk_count, resume_after, total, bytes, processed,
-	accepted, replay, quarantined, rejected, tombstoned, confirmed,
-	cancel_requested, filter_missing, warehouses,
+	accepted, replay, quarantined, rejected, tombstoned, restored,
+	confirmed, cancel_requested, filter_missing, undoes, warehouses,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at) DIV 1000
 FROM job
 WHERE partner_id = ? AND job_id = ?
 FOR UPDATE;
 
 -- Arguments: processed, accepted, replay, quarantined, rejected, tombstoned,
--- chunks, phase, resume_after, lease (us), partner_id, job_id, token, step,
--- next_chunk.
+-- restored, chunks, phase, resume_after, lease (us), partner_id, job_id, token,
+-- step, next_chunk.
 -- name: job_checkpoint
 -- rows: 1; 0: it has another owner, or this was done already
 UPDATE job FORCE INDEX (PRIMARY) SET
@@ -172,6 +184,7 @@ UPDATE job FORCE INDEX (PRIMARY) SET
 	quarantined = quarantined + ?,
 	rejected = rejected + ?,
 	tombstoned = tombstoned + ?,
+	restored = restored + ?,
 	next_chunk = next_chunk + ?,
 	phase = ?,
 	resume_after = ?,

@@ -5,12 +5,12 @@
 -- before it: the unfinished ones of its lane, counted only while it is QUEUED.
 -- Arguments: partner_id, job_id.
 -- name: job_show
--- rows: one, or none: job_id, batch_id, collection, kind, mode, state, attempt, total, processed, accepted, replay, quarantined, rejected, tombstoned, cancel_requested, waiting_for, error_slug, error_detail, created_at, started_at, finished_at, time at work (us), jobs before it or NULL
+-- rows: one, or none: job_id, batch_id, collection, kind, mode, state, attempt, total, processed, accepted, replay, quarantined, rejected, tombstoned, restored, cancel_requested, waiting_for, error_slug, error_detail, created_at, started_at, finished_at, time at work (us), jobs before it or NULL
 -- literals: ' ' 'T' 'Z'
 SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	j.total, j.processed, j.accepted, j.replay, j.quarantined, j.rejected,
-	j.tombstoned, j.cancel_requested, j.waiting_for, j.error_slug,
-	j.error_detail,
+	j.tombstoned, j.restored, j.cancel_requested, j.waiting_for,
+	j.error_slug, j.error_detail,
 	CONCAT(REPLACE(j.created_at, ' ', 'T'), 'Z'),
 	CONCAT(REPLACE(j.started_at, ' ', 'T'), 'Z'),
 	CONCAT(REPLACE(j.finished_at, ' ', 'T'), 'Z'),
@@ -40,8 +40,8 @@ LIMIT 1 OFFSET 9999;
 -- literals: ' ' 'T' 'Z'
 SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	j.total, j.processed, j.accepted, j.replay, j.quarantined, j.rejected,
-	j.tombstoned, j.cancel_requested, j.waiting_for, j.error_slug,
-	j.error_detail,
+	j.tombstoned, j.restored, j.cancel_requested, j.waiting_for,
+	j.error_slug, j.error_detail,
 	CONCAT(REPLACE(j.created_at, ' ', 'T'), 'Z'),
 	CONCAT(REPLACE(j.started_at, ' ', 'T'), 'Z'),
 	CONCAT(REPLACE(j.finished_at, ' ', 'T'), 'Z'),
@@ -75,6 +75,14 @@ WHERE batch_id = ? AND day = ? AND position BETWEEN ? AND ?
 ORDER BY position
 LIMIT ?;
 
+-- Arguments: as job_result_sizes, without the last.
+-- name: job_result_count
+-- rows: one: how many there are
+SELECT COUNT(*)
+FROM batch_item
+WHERE batch_id = ? AND day = ? AND position BETWEEN ? AND ?
+	AND status BETWEEN ? AND ?;
+
 -- Arguments: partner_id, collection or NULL, then as job_result_sizes.
 -- name: job_result_page
 -- rows: one an item, in order: position, line, source_id, source_version, status, change_kind, flags, held_version, detail, internal_id or NULL
@@ -105,11 +113,11 @@ LIMIT ?;
 
 -- Argument: the 16 bytes of a job_id.
 -- name: operate_job_show
--- rows: one, or none: job_id, batch_id, partner, collection, kind, mode, state, total, processed, accepted, replay, quarantined, rejected, tombstoned, bytes, attempt, cancel_requested, waiting_for, error_code, error_detail, created_at, started_at, progressed_at, lease_until, finished_at
+-- rows: one, or none: job_id, batch_id, partner, collection, kind, mode, state, total, processed, accepted, replay, quarantined, rejected, tombstoned, restored, bytes, attempt, cancel_requested, waiting_for, error_code, error_detail, created_at, started_at, progressed_at, lease_until, finished_at
 SELECT job_id, batch_id, partner_id, collection, kind, mode, state, total,
-	processed, accepted, replay, quarantined, rejected, tombstoned, bytes,
-	attempt, cancel_requested, waiting_for, error_code, error_detail,
-	created_at, started_at, progressed_at, lease_until, finished_at
+	processed, accepted, replay, quarantined, rejected, tombstoned,
+	restored, bytes, attempt, cancel_requested, waiting_for, error_code,
+	error_detail, created_at, started_at, progressed_at, lease_until, finished_at
 FROM v_job_by_key
 WHERE job_key = ?;
 

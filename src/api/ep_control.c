@@ -94,28 +94,6 @@ static enum db_step discard_work(struct db *db, const struct db_attempt *at,
 	return step;
 }
 
-static enum db_step undo_work(struct db *db, const struct db_attempt *at,
-			      struct keyed *k, struct fail *f)
-{
-	const struct id *id = k->arg;
-	struct buf *b = &k->x->answer.body;
-	struct apply a = apply_of(db, at, k);
-	struct apply_undone undone;
-	enum db_step step;
-
-	a.mode = BATCH_UNDO;
-	step = step_of(apply_undo(db, &a, *id, &undone, f));
-	if (step != DB_STEP_COMMIT)
-		return step;
-	buf_add_byte(b, '{');
-	add_id(b, "batch_id", "bat", k->batch_id);
-	buf_add_byte(b, ',');
-	add_id(b, "undone_batch_id", "bat", *id);
-	buf_addf(b, ",\"restored\":%" PRIu64 ",\"skipped\":%" PRIu64 "}\n",
-		 undone.restored, undone.skipped);
-	return step;
-}
-
 bool ep_quarantine_release(struct exchange *x, struct fail *f)
 {
 	struct id id;
@@ -142,30 +120,7 @@ bool ep_quarantine_discard(struct exchange *x, struct fail *f)
 	       keyed_run(&k, f);
 }
 
-bool ep_undo_refresh(struct exchange *x, struct fail *f)
-{
-	struct id id;
-	struct keyed k = {.x = x,
-			  .mode = BATCH_UNDO,
-			  .collection = -1,
-			  .work = undo_work,
-			  .arg = &id};
-
-	if (!path_id(x, "bat", "full-refresh", &id, f))
-		return false;
-	if (db_wall_ms(x->db) > id_wall_ms(id) + x->conf->retention_ms)
-		return fail_set(f, FAIL_NOT_FOUND,
-				"there is no such full-refresh any more");
-	return keyed_run(&k, f);
-}
-
-/* Releasing all that match: a job. */
-
-struct release_all {
-	struct id job_id;
-	int collection;
-	struct sv missing;
-};
+/* Jobs. */
 
 static bool add_batch(struct db *db, const struct job *j, struct fail *f)
 {
@@ -173,13 +128,12 @@ static bool add_batch(struct db *db, const struct job *j, struct fail *f)
 
 	return db_exec(
 		db, STMT_BATCH_ADD_JOB,
-		DB_ARGS(db_text(sv_from(j->batch_id.b, sizeof(j->batch_id.b))),
+		DB_ARGS(db_id(&j->batch_id),
 			db_uint(clock_day(id_wall_ms(j->batch_id))),
 			db_uint(j->partner_id),
 			j->collection < 0 ? db_null()
 					  : db_uint((uint64_t)j->collection),
-			db_uint(j->mode), db_uint(j->total),
-			db_text(sv_from(j->job_id.b, sizeof(j->job_id.b)))),
+			db_uint(j->mode), db_uint(j->total), db_id(&j->job_id)),
 		&affected, f);
 }
 
@@ -197,6 +151,22 @@ static void answer_job(struct exchange *x, const struct job *j)
 		 hex, hex, hex, j->total);
 	keyed_job_headers(x);
 }
+
+static enum db_step add_job(struct db *db, struct keyed *k, const struct job *j,
+			    struct fail *f)
+{
+	if (!queue_add(db, j, f) || !add_batch(db, j, f))
+		return DB_STEP_FAIL;
+	answer_job(k->x, j);
+	return DB_STEP_COMMIT;
+}
+
+/* Releasing all that match: a job. */
+struct release_all {
+	struct id job_id;
+	int collection;
+	struct sv missing;
+};
 
 static enum db_step release_all_work(struct db *db, const struct db_attempt *at,
 				     struct keyed *k, struct fail *f)
@@ -219,10 +189,7 @@ static enum db_step release_all_work(struct db *db, const struct db_attempt *at,
 	if (!quarantine_count(db, &m, k->x->arena, &total, f))
 		return DB_STEP_FAIL;
 	j.total = (uint32_t)total;
-	if (!queue_add(db, &j, f) || !add_batch(db, &j, f))
-		return DB_STEP_FAIL;
-	answer_job(k->x, &j);
-	return DB_STEP_COMMIT;
+	return add_job(db, k, &j, f);
 }
 
 bool ep_quarantine_release_all(struct exchange *x, struct fail *f)
@@ -244,5 +211,74 @@ bool ep_quarantine_release_all(struct exchange *x, struct fail *f)
 	    (!r.missing.n || r.missing.n > ITEM_SOURCE_ID_MAX))
 		return fail_set(f, FAIL_BAD_PARAMETER,
 				"missing must be a source_id: 1 to 128 bytes");
+	return keyed_run(&k, f);
+}
+
+/* Undoing a full-refresh: at once, or as a job if it tombstoned more than a
+ * synchronous request may touch. */
+struct undoing {
+	struct undo undo;
+	struct id job_id;
+};
+
+static enum db_step undo_now(struct db *db, const struct db_attempt *at,
+			     struct keyed *k, struct undo *u, struct fail *f)
+{
+	struct buf *b = &k->x->answer.body;
+	struct apply a = apply_of(db, at, k);
+	enum db_step step;
+
+	a.mode = BATCH_UNDO;
+	if (!queue_check_undo(db, a.partner_id, (int)u->collection, f))
+		return DB_STEP_FAIL;
+	step = step_of(apply_undo(db, &a, u, u->tombstoned, f));
+	if (step != DB_STEP_COMMIT)
+		return step;
+	buf_add_byte(b, '{');
+	add_id(b, "batch_id", "bat", k->batch_id);
+	buf_add_byte(b, ',');
+	add_id(b, "undone_batch_id", "bat", u->refresh);
+	buf_addf(b, ",\"restored\":%" PRIu32 ",\"skipped\":%" PRIu64 "}\n",
+		 a.summary.restored, u->tombstoned - a.summary.restored);
+	return step;
+}
+
+static enum db_step undo_work(struct db *db, const struct db_attempt *at,
+			      struct keyed *k, struct fail *f)
+{
+	const struct undoing *g = k->arg;
+	struct undo u = g->undo;
+
+	if (!undo_find(db, k->x->who.partner_id, k->x->arena, &u, f))
+		return DB_STEP_FAIL;
+	if (u.tombstoned <= k->x->conf->bulk_async_threshold)
+		return undo_now(db, at, k, &u, f);
+	return add_job(db, k,
+		       &(struct job){.partner_id = k->x->who.partner_id,
+				     .job_id = g->job_id,
+				     .batch_id = k->batch_id,
+				     .collection = (int)u.collection,
+				     .kind = JOB_UNDO,
+				     .mode = BATCH_UNDO,
+				     .total = (uint32_t)u.tombstoned,
+				     .undoes = u.refresh},
+		       f);
+}
+
+bool ep_undo_refresh(struct exchange *x, struct fail *f)
+{
+	struct undoing g = {.job_id = id_new(db_wall_ms(x->db))};
+	struct keyed k = {.x = x,
+			  .mode = BATCH_UNDO,
+			  .collection = -1,
+			  .work = undo_work,
+			  .arg = &g};
+	struct id *id = &g.undo.refresh;
+
+	if (!path_id(x, "bat", "full-refresh", id, f))
+		return false;
+	if (db_wall_ms(x->db) > id_wall_ms(*id) + x->conf->retention_ms)
+		return fail_set(f, FAIL_NOT_FOUND,
+				"there is no such full-refresh any more");
 	return keyed_run(&k, f);
 }

@@ -33,6 +33,7 @@ enum {
 	J_QUARANTINED,
 	J_REJECTED,
 	J_TOMBSTONED,
+	J_RESTORED,
 	J_CANCEL,
 	J_WAITING,
 	J_ERROR_SLUG,
@@ -94,6 +95,9 @@ static void add_summary(struct buf *b, const struct db_val *v)
 		 v[J_QUARANTINED].u, v[J_REJECTED].u);
 	if (v[J_KIND].u == JOB_REFRESH)
 		buf_addf(b, ",\"tombstoned\":%" PRIu64, v[J_TOMBSTONED].u);
+	if (v[J_KIND].u == JOB_UNDO)
+		buf_addf(b, ",\"restored\":%" PRIu64 ",\"skipped\":%" PRIu64,
+			 v[J_RESTORED].u, v[J_PROCESSED].u - v[J_RESTORED].u);
 	buf_add_byte(b, '}');
 }
 

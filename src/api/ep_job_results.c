@@ -9,6 +9,10 @@
  *    It is the results the job had when it was asked for, and X-Results-Count
  *    tells how many they are: nginx takes a worker that died for the end of an
  *    answer without a length, so that a caller has to be able to count.
+ *
+ * A job's results stand at the positions 0, 1, 2 and so on without a gap, and
+ * what stands there never changes. Their number is the sum of the job's
+ * counters, so that both are known from the one row of the job.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -22,18 +26,18 @@
 #include "item/outcome.h"
 #include "job/queue.h"
 
-enum { FLAG_CONFLICT = 1, FLAG_HELD_INACTIVE = 2, POSITION_BYTES = 4 };
+enum {
+	FLAG_CONFLICT = 1,
+	FLAG_HELD_INACTIVE = 2,
+	POSITION_BYTES = 4,
+	COUNT_STRETCH = 10000, /* results looked at by one statement */
+};
 
 /* Of STMT_JOB_SHOW. */
 enum {
 	J_BATCH = 1,
 	J_COLLECTION = 2,
-	J_KIND = 3,
-	J_ACCEPTED = 9,
-	J_REPLAY,
-	J_QUARANTINED,
-	J_REJECTED,
-	J_TOMBSTONED,
+	J_ACCEPTED = 9, /* then as enum item_status goes on */
 };
 
 /* Columns of STMT_JOB_RESULT_PAGE. */
@@ -68,8 +72,8 @@ struct results {
 	/* a stream */
 	struct arena own;
 	bool ended;
-	bool counted;                       /* the next two are known */
 	uint64_t counts[ITEM_RESTORED + 1]; /* of the job, by status */
+	uint64_t end;                       /* of all: behind the last one */
 	uint64_t expected, sent;
 };
 
@@ -90,9 +94,10 @@ static bool find_job(struct results *r, struct fail *f)
 	memcpy(r->batch_id.b, db_cell(&t, 0, J_BATCH)->bytes.p,
 	       sizeof(r->batch_id.b));
 	r->collection = *db_cell(&t, 0, J_COLLECTION);
-	r->counted = db_cell(&t, 0, J_KIND)->u != JOB_RELEASE;
-	for (size_t i = ITEM_ACCEPTED; i <= ITEM_TOMBSTONED; i++)
+	for (size_t i = ITEM_ACCEPTED; i <= ITEM_RESTORED; i++) {
 		r->counts[i] = db_cell(&t, 0, J_ACCEPTED + i - 1)->u;
+		r->end += r->counts[i];
+	}
 	return true;
 }
 
@@ -153,6 +158,11 @@ static struct db_val day_val(const struct results *r)
 	return db_uint(clock_day(id_wall_ms(r->batch_id)));
 }
 
+static bool is_filtered(const struct results *r)
+{
+	return r->statuses.low == r->statuses.high;
+}
+
 /* There is no index over statuses: a page looks at so many rows at most. */
 static bool bound_scan(struct db *db, struct results *r, struct fail *f)
 {
@@ -160,7 +170,7 @@ static bool bound_scan(struct db *db, struct results *r, struct fail *f)
 
 	r->to = UINT32_MAX;
 	r->bounded = false;
-	if (r->statuses.low != r->statuses.high)
+	if (!is_filtered(r))
 		return true;
 	if (!db_query(db, STMT_JOB_RESULT_END,
 		      DB_ARGS(batch_val(r), day_val(r), db_uint(r->from)),
@@ -323,27 +333,53 @@ static bool stream_page(struct exchange *x, void *arg, struct buf *b,
 			r->from = position + 1;
 	}
 	arena_release(&r->own);
-	if (ok && r->ended && r->counted && r->sent < r->expected)
+	if (ok && r->ended && r->sent < r->expected)
 		return fail_set(f, FAIL_INTERNAL,
 				"the job has fewer results than it counted");
 	return ok;
 }
 
-static void expect(struct results *r)
+/* Of one status, from the middle on: no counter tells. */
+static bool count_from(struct results *r, struct fail *f)
+{
+	r->expected = 0;
+	for (uint64_t at = r->from; at < r->end; at += COUNT_STRETCH) {
+		uint64_t to = at + COUNT_STRETCH < r->end ? at + COUNT_STRETCH
+							  : r->end;
+		struct db_table t;
+
+		if (!db_query(r->x->db, STMT_JOB_RESULT_COUNT,
+			      DB_ARGS(batch_val(r), day_val(r), db_uint(at),
+				      db_uint(to - 1), db_uint(r->statuses.low),
+				      db_uint(r->statuses.high)),
+			      r->x->arena, &t, f))
+			return false;
+		r->expected += db_cell(&t, 0, 0)->u;
+	}
+	return true;
+}
+
+static bool count(struct results *r, struct fail *f)
+{
+	if (is_filtered(r) && r->from)
+		return count_from(r, f);
+	if (is_filtered(r))
+		r->expected = r->counts[r->statuses.low];
+	else
+		r->expected = r->end > r->from ? r->end - r->from : 0;
+	return true;
+}
+
+static bool expect(struct results *r, struct fail *f)
 {
 	char text[24];
 
-	r->expected = UINT64_MAX;
-	r->counted = r->counted && !r->page.after.p;
-	if (!r->counted)
-		return;
-	r->expected = 0;
-	for (unsigned i = ITEM_ACCEPTED; i <= ITEM_RESTORED; i++)
-		if (i >= r->statuses.low && i <= r->statuses.high)
-			r->expected += r->counts[i];
+	if (!count(r, f))
+		return false;
 	r->ended = r->expected == 0;
 	snprintf(text, sizeof(text), "%" PRIu64, r->expected);
 	respond_header(&r->x->answer, "X-Results-Count", sv_of(text));
+	return true;
 }
 
 static bool answer_stream_of(struct results *r, struct fail *f)
@@ -356,7 +392,8 @@ static bool answer_stream_of(struct results *r, struct fail *f)
 				"limit goes with pages; NDJSON has all that "
 				"follows");
 	r->page.limit = PAGE_LIMIT_MAX;
-	expect(r);
+	if (!expect(r, f))
+		return false;
 	x->answer.content_type = "application/x-ndjson";
 	x->answer.stream = stream_page;
 	x->answer.stream_arg = r;

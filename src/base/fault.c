@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/sv.h"
 #include "base/text.h"
 
 static void note(const char *path, const char *name)
@@ -47,24 +46,41 @@ static void act(struct sv action, const char *name)
 		bug("fault at %s: unknown action", name);
 }
 
-void fault_at(const char *name)
+/* `rest` is what follows the name: N:action. */
+static void pass(struct sv rest, const char *name)
 {
 	static uint64_t passed;
-	struct sv action = sv_of(getenv("WAYBILL_TEST_FAULT")), point;
-	const char *list = getenv("WAYBILL_TEST_FAULT_LIST");
 	uint64_t nth;
+
+	if (!text_u64(sv_cut(&rest, ':'), 1, UINT64_MAX, &nth))
+		bug("WAYBILL_TEST_FAULT: want name:N:action");
+	if (++passed == nth)
+		act(rest, name);
+}
+
+void fault_at(const char *name)
+{
+	struct sv rest = sv_of(getenv("WAYBILL_TEST_FAULT")), point;
+	const char *list = getenv("WAYBILL_TEST_FAULT_LIST");
 
 	if (list)
 		note(list, name);
-	if (!action.n)
+	if (!rest.n)
 		return;
-	point = sv_cut(&action, ':');
-	if (!sv_eq(point, sv_of(name)) && !sv_eq(point, SV("*")))
+	point = sv_cut(&rest, ':');
+	if (sv_eq(point, sv_of(name)) || sv_eq(point, SV("*")))
+		pass(rest, name);
+}
+
+void fault_of(const char *name, struct sv thing)
+{
+	struct sv rest = sv_of(getenv("WAYBILL_TEST_FAULT")), wanted;
+
+	if (!rest.n)
 		return;
-	if (!text_u64(sv_cut(&action, ':'), 1, UINT64_MAX, &nth))
-		bug("WAYBILL_TEST_FAULT: want name:N:action");
-	if (++passed == nth)
-		act(action, name);
+	wanted = sv_cut(&rest, ':');
+	if (sv_eq(sv_cut(&wanted, '='), sv_of(name)) && sv_eq(wanted, thing))
+		pass(rest, name);
 }
 
 #else

@@ -29,6 +29,11 @@ struct db_val db_text(struct sv s)
 	return (struct db_val){.kind = DB_BYTES, .bytes = s};
 }
 
+struct db_val db_id(const struct id *id)
+{
+	return db_text(sv_from(id->b, sizeof(id->b)));
+}
+
 const struct db_val *db_cell(const struct db_table *t, size_t row, size_t col)
 {
 	if (row >= t->rows || col >= t->cols)

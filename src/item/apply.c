@@ -1,6 +1,7 @@
 /* Deciding on items and writing what was decided: see item/apply.h. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "core.h"
 
 static const struct mode_row {
@@ -62,8 +63,10 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 	a->outcomes = arena_array(a->arena, a->count, sizeof(*a->outcomes));
 	if (!picture_load(&c, db, f))
 		return APPLY_FAIL;
-	for (size_t i = 0; i < a->count; i++)
+	for (size_t i = 0; i < a->count; i++) {
+		fault_of("apply.item", a->items[i].source_id);
 		decide_item(&c, i);
+	}
 	if (a->mode == BATCH_REFRESH && !a->part && !refresh_plan(&c, db, f))
 		return APPLY_FAIL;
 	if (!check_charge(a, f))

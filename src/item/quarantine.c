@@ -8,18 +8,13 @@
 /* Columns of STMT_QUARANTINE_LOCK. */
 enum { L_COLLECTION, L_SOURCE_ID, L_STATE, L_REV, L_PAYLOAD };
 
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
-
 static bool lock_open(struct db *db, struct apply *a, struct id id,
 		      struct db_table *t, struct fail *f)
 {
 	enum quarantine_state state;
 
 	if (!db_query(db, STMT_QUARANTINE_LOCK,
-		      DB_ARGS(db_uint(a->partner_id), id_val(&id)), a->arena, t,
+		      DB_ARGS(db_uint(a->partner_id), db_id(&id)), a->arena, t,
 		      f))
 		return false;
 	if (!t->rows)
@@ -121,7 +116,7 @@ enum apply_result quarantine_release_some(struct db *db, const struct conf *c,
 	struct db_table t;
 
 	for (size_t i = 0; i < count; i++)
-		keys[i] = id_val(&some->ids[i]);
+		keys[i] = db_id(&some->ids[i]);
 	if (!db_keys_query(db, STMT_QUARANTINE_LOCK_SOME,
 			   DB_ARGS(db_uint(a->partner_id)), keys, count,
 			   a->arena, &t, f))
@@ -152,7 +147,7 @@ enum apply_result quarantine_discard(struct db *db, struct id id,
 				     struct apply *a, struct fail *f)
 {
 	struct core c = {.a = a};
-	struct db_val key = id_val(&id);
+	struct db_val key = db_id(&id);
 	uint64_t affected;
 	struct db_table t;
 
@@ -162,7 +157,7 @@ enum apply_result quarantine_discard(struct db *db, struct id id,
 	if (!lock_open(db, a, id, &t, f) ||
 	    !db_exec(db, STMT_QUARANTINE_CLOSE,
 		     DB_ARGS(db_uint(QUARANTINE_DISCARDED),
-			     db_uint(a->partner_id), id_val(&id),
+			     db_uint(a->partner_id), db_id(&id),
 			     *db_cell(&t, 0, L_REV)),
 		     &affected, f))
 		return APPLY_FAIL;
@@ -219,12 +214,12 @@ bool quarantine_count(struct db *db, const struct quarantine_match *m,
 	if (m->missing.p)
 		ok = db_query(db, STMT_RELEASE_COUNT_WAITERS,
 			      DB_ARGS(db_uint(m->partner_id),
-				      db_text(m->missing), id_val(&bound),
+				      db_text(m->missing), db_id(&bound),
 				      low_of(m), high_of(m)),
 			      a, &t, f);
 	else
 		ok = db_query(db, STMT_RELEASE_COUNT,
-			      DB_ARGS(db_uint(m->partner_id), id_val(&bound),
+			      DB_ARGS(db_uint(m->partner_id), db_id(&bound),
 				      low_of(m), high_of(m)),
 			      a, &t, f);
 	if (ok)
@@ -258,7 +253,7 @@ bool quarantine_pick(struct db *db, const struct quarantine_match *m,
 		     struct sv after, struct arena *a,
 		     struct quarantine_some *s_r, struct fail *f)
 {
-	struct db_val from = after.p ? db_text(after) : id_val(&FIRST_ID);
+	struct db_val from = after.p ? db_text(after) : db_id(&FIRST_ID);
 	struct id bound = bound_of(m);
 	struct db_table t;
 	bool ok;
@@ -266,14 +261,14 @@ bool quarantine_pick(struct db *db, const struct quarantine_match *m,
 	if (m->missing.p)
 		ok = db_query(db, STMT_RELEASE_PICK_WAITERS,
 			      DB_ARGS(db_uint(m->partner_id),
-				      db_text(m->missing), from, id_val(&bound),
+				      db_text(m->missing), from, db_id(&bound),
 				      low_of(m), high_of(m),
 				      db_uint(QUARANTINE_SOME)),
 			      a, &t, f);
 	else
 		ok = db_query(db, STMT_RELEASE_PICK,
 			      DB_ARGS(db_uint(m->partner_id), from,
-				      id_val(&bound), low_of(m), high_of(m),
+				      db_id(&bound), low_of(m), high_of(m),
 				      db_uint(QUARANTINE_SOME)),
 			      a, &t, f);
 	if (ok)
@@ -289,12 +284,12 @@ bool quarantine_ready(struct db *db, uint32_t partner_id, struct id *after,
 	struct db_table end, t;
 
 	if (!db_query(db, STMT_AUTO_RELEASE_STRETCH,
-		      DB_ARGS(db_uint(partner_id), id_val(after)), a, &end, f))
+		      DB_ARGS(db_uint(partner_id), db_id(after)), a, &end, f))
 		return false;
 	if (end.rows)
 		to = picked_id(&end, 0);
 	if (!db_query(db, STMT_AUTO_RELEASE_PICK,
-		      DB_ARGS(db_uint(partner_id), id_val(after), id_val(&to),
+		      DB_ARGS(db_uint(partner_id), db_id(after), db_id(&to),
 			      db_uint(QUARANTINE_SOME)),
 		      a, &t, f))
 		return false;

@@ -5,58 +5,67 @@
 #include "core.h"
 
 /* Columns of STMT_BATCH_FIND. */
-enum { B_COLLECTION, B_MODE, B_TOMBSTONED };
+enum { B_COLLECTION, B_MODE, B_TOTAL, B_TOMBSTONED };
 /* Columns of STMT_UNDO_CANDIDATES. */
-enum { U_SOURCE_ID, U_REV, U_INTERNAL };
+enum { U_POSITION, U_SOURCE_ID, U_REV, U_INTERNAL };
 /* Columns of STMT_BOM_EDGES_OF. */
 enum { E_BOM, E_SKU, E_COMPONENT };
 
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
-
-static bool find_refresh(struct db *db, struct apply *a, struct id refresh,
-			 uint64_t *tombstoned_r, struct fail *f)
+bool undo_find(struct db *db, uint32_t partner_id, struct arena *a,
+	       struct undo *u, struct fail *f)
 {
 	struct db_table t;
 
 	if (!db_query(db, STMT_BATCH_FIND,
-		      DB_ARGS(id_val(&refresh),
-			      db_uint(clock_day(id_wall_ms(refresh))),
-			      db_uint(a->partner_id)),
-		      a->arena, &t, f))
+		      DB_ARGS(db_id(&u->refresh),
+			      db_uint(clock_day(id_wall_ms(u->refresh))),
+			      db_uint(partner_id)),
+		      a, &t, f))
 		return false;
 	if (!t.rows || db_cell(&t, 0, B_MODE)->u != BATCH_REFRESH)
 		return fail_set(f, FAIL_NOT_FOUND,
 				"there is no such full-refresh");
-	a->collection = (enum collection)db_cell(&t, 0, B_COLLECTION)->u;
-	*tombstoned_r = db_cell(&t, 0, B_TOMBSTONED)->u;
+	u->collection = (enum collection)db_cell(&t, 0, B_COLLECTION)->u;
+	u->tombstoned = db_cell(&t, 0, B_TOMBSTONED)->u;
+	u->from = db_cell(&t, 0, B_TOTAL)->u;
 	return true;
 }
 
-static bool find_items(struct core *c, struct db *db, struct id refresh,
-		       struct fail *f)
+static void bring_back(struct core *c, const struct db_table *t, size_t row)
+{
+	struct entry *e = &c->doomed[c->doomed_count++];
+
+	e->source_id = db_cell(t, row, U_SOURCE_ID)->bytes;
+	e->rev = (uint32_t)db_cell(t, row, U_REV)->u;
+	memcpy(e->internal_id.b, db_cell(t, row, U_INTERNAL)->bytes.p,
+	       sizeof(e->internal_id.b));
+}
+
+/* The next tombstones, and of them what nobody touched. */
+static bool find_items(struct core *c, struct db *db, struct undo *u,
+		       uint64_t most, struct fail *f)
 {
 	struct db_table t;
 
 	if (!db_query(db, STMT_UNDO_CANDIDATES,
-		      DB_ARGS(db_uint(c->a->partner_id),
-			      db_uint((uint64_t)c->a->collection),
-			      id_val(&refresh),
-			      db_uint(clock_day(id_wall_ms(refresh)))),
+		      DB_ARGS(db_id(&u->refresh),
+			      db_uint(clock_day(id_wall_ms(u->refresh))),
+			      db_uint(u->from), db_uint(most),
+			      db_uint(c->a->partner_id),
+			      db_uint((uint64_t)c->a->collection)),
 		      c->a->arena, &t, f))
 		return false;
+	c->a->summary.total = (uint32_t)t.rows;
 	c->doomed = arena_array(c->a->arena, t.rows, sizeof(*c->doomed));
-	c->doomed_count = t.rows;
 	for (size_t i = 0; i < t.rows; i++) {
-		struct entry *e = &c->doomed[i];
+		uint64_t position = db_cell(&t, i, U_POSITION)->u;
 
-		e->source_id = db_cell(&t, i, U_SOURCE_ID)->bytes;
-		e->rev = (uint32_t)db_cell(&t, i, U_REV)->u;
-		memcpy(e->internal_id.b, db_cell(&t, i, U_INTERNAL)->bytes.p,
-		       sizeof(e->internal_id.b));
+		if (position >= u->from)
+			u->from = position + 1;
+		if (db_cell(&t, i, U_INTERNAL)->kind != DB_NULL)
+			bring_back(c, &t, i);
 	}
+	u->ended = t.rows < most;
 	return true;
 }
 
@@ -125,38 +134,34 @@ static bool leave_out_rings(struct core *c, struct db *db, struct fail *f)
 	return true;
 }
 
-static enum apply_result plan(struct core *c, struct db *db, struct id refresh,
-			      uint64_t *tombstoned_r, struct fail *f)
+static enum apply_result plan(struct core *c, struct db *db, struct undo *u,
+			      uint64_t most, struct fail *f)
 {
-	bool boms;
+	bool boms = c->a->collection == COLLECTION_BOMS;
 	enum apply_result r = APPLY_DONE;
 
-	if (!find_refresh(db, c->a, refresh, tombstoned_r, f))
-		return APPLY_FAIL;
-	boms = c->a->collection == COLLECTION_BOMS;
 	if (boms)
 		r = cycle_lock(c, db, f);
-	if (r == APPLY_DONE && (!find_items(c, db, refresh, f) ||
+	if (r == APPLY_DONE && (!find_items(c, db, u, most, f) ||
 				(boms && !leave_out_rings(c, db, f))))
 		r = APPLY_FAIL;
 	return r;
 }
 
-enum apply_result apply_undo(struct db *db, struct apply *a, struct id refresh,
-			     struct apply_undone *undone_r, struct fail *f)
+enum apply_result apply_undo(struct db *db, struct apply *a, struct undo *u,
+			     uint64_t most, struct fail *f)
 {
 	struct core c = {.a = a};
-	uint64_t tombstoned = 0;
 	enum apply_result r;
 
 	a->summary = (struct apply_summary){0};
+	a->collection = u->collection;
 	a->count = 0;
-	r = plan(&c, db, refresh, &tombstoned, f);
+	r = plan(&c, db, u, most, f);
 	if (r == APPLY_DONE)
 		r = write_states(&c, db, ITEM_ACTIVE, f);
 	if (r == APPLY_DONE && !audit_write(&c, db, ITEM_RESTORED, f))
 		r = APPLY_FAIL;
-	undone_r->restored = c.doomed_count;
-	undone_r->skipped = tombstoned - c.doomed_count;
+	a->summary.restored = (uint32_t)c.doomed_count;
 	return r;
 }

@@ -8,11 +8,6 @@ static struct db_val version_val(bool has, uint64_t version)
 	return has ? db_uint(version) : db_null();
 }
 
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
-
 static const struct shelf *own_shelf(const struct core *c)
 {
 	return &c->shelves[c->a->collection];
@@ -115,7 +110,7 @@ static enum apply_result keep_overtaken(struct core *c, struct db *db,
 					db_uint(sub--),
 					version_val(o->has_version, o->version),
 					db_text(o->from->payload),
-					id_val(&c->a->batch_id)));
+					db_id(&c->a->batch_id)));
 	}
 	return put(db, STMT_ITEM_KEEP_OVERTAKEN, &sheet, total, f);
 }
@@ -129,9 +124,9 @@ static void add_item(struct core *c, struct sheet *s, const struct entry *e)
 			     db_uint(e->state),
 			     e->trait.n ? db_text(e->trait) : db_null(),
 			     db_text(sv_from(e->hash, ITEM_HASH)),
-			     id_val(&e->internal_id), db_text(e->from->payload),
-			     db_uint(e->rev + 1), id_val(&c->a->batch_id),
-			     id_val(&c->a->batch_id), id_val(&c->a->batch_id)));
+			     db_id(&e->internal_id), db_text(e->from->payload),
+			     db_uint(e->rev + 1), db_id(&c->a->batch_id),
+			     db_id(&c->a->batch_id), db_id(&c->a->batch_id)));
 }
 
 static enum apply_result swap_items(struct core *c, struct db *db,
@@ -223,9 +218,9 @@ enum apply_result write_states(struct core *c, struct db *db,
 			  DB_ARGS(db_uint(c->a->partner_id),
 				  db_uint((uint64_t)c->a->collection),
 				  db_text(e->source_id), db_uint(e->rev + 1),
-				  db_uint(state), id_val(&e->internal_id),
-				  id_val(&c->a->batch_id),
-				  id_val(&c->a->batch_id)));
+				  db_uint(state), db_id(&e->internal_id),
+				  db_id(&c->a->batch_id),
+				  db_id(&c->a->batch_id)));
 	}
 	return put(db, STMT_ITEM_SET_STATE, &sheet, 2 * sheet.rows, f);
 }
@@ -288,7 +283,7 @@ static enum apply_result close_records(struct core *c, struct db *db,
 			continue;
 		if (!db_exec(db, STMT_QUARANTINE_CLOSE,
 			     DB_ARGS(db_uint(r->state),
-				     db_uint(c->a->partner_id), id_val(&r->id),
+				     db_uint(c->a->partner_id), db_id(&r->id),
 				     db_uint(r->rev)),
 			     &affected, f))
 			return APPLY_FAIL;
@@ -303,7 +298,7 @@ static void add_record(struct core *c, struct sheet *s, const struct entry *e,
 {
 	bool open = r->state == QUARANTINE_OPEN;
 
-	sheet_add(s, DB_ARGS(db_uint(c->a->partner_id), id_val(&r->id),
+	sheet_add(s, DB_ARGS(db_uint(c->a->partner_id), db_id(&r->id),
 			     db_uint(r->rev + 1),
 			     db_uint((uint64_t)c->a->collection),
 			     db_text(e->source_id),
@@ -312,7 +307,7 @@ static void add_record(struct core *c, struct sheet *s, const struct entry *e,
 			     db_uint(r->why->code), db_text(r->why->reason),
 			     db_text(r->why->missing), db_uint(r->attempts),
 			     db_uint(r->seen_rev), db_text(r->from->payload),
-			     id_val(&c->a->batch_id)));
+			     db_id(&c->a->batch_id)));
 }
 
 static enum apply_result put_records(struct core *c, struct db *db,
@@ -339,7 +334,7 @@ static enum apply_result put_waits(struct core *c, struct db *db,
 
 	for (size_t i = 0; i < s->count; i++) {
 		if (s->records[i]->rev)
-			ids[held++] = id_val(&s->records[i]->id);
+			ids[held++] = db_id(&s->records[i]->id);
 		waits += s->records[i]->waits.count;
 	}
 	if (!db_keys_exec(db, STMT_QUARANTINE_WAIT_DROP,
@@ -357,7 +352,7 @@ static enum apply_result put_waits(struct core *c, struct db *db,
 					  db_uint((uint64_t)r->waits.refs[w]
 							  ->collection),
 					  db_text(r->waits.refs[w]->source_id),
-					  id_val(&r->id),
+					  db_id(&r->id),
 					  db_uint(r->waits.revs[w])));
 	}
 	return put(db, STMT_QUARANTINE_WAIT_ADD, &sheet, sheet.rows, f);

@@ -48,11 +48,6 @@ struct chunk_writer {
 	struct sv names[CHUNK_ITEMS];
 };
 
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
-
 /* The UTC day inside a v7 id. */
 static struct db_val day_val(struct id id)
 {
@@ -111,7 +106,7 @@ static bool add_names(struct db *db, const struct chunk_writer *w,
 	uint64_t rows;
 
 	for (uint32_t i = 0; i < w->name_count; i++) {
-		cells[2 * i] = id_val(&w->job_id);
+		cells[2 * i] = db_id(&w->job_id);
 		cells[2 * i + 1] = db_text(w->names[i]);
 	}
 	return !w->name_count || db_rows_exec(db, STMT_CHUNK_ADD_NAMES, cells,
@@ -127,7 +122,7 @@ static enum db_step flush_work(struct db *db, const struct db_attempt *at,
 	uint64_t rows;
 
 	if (!db_exec(db, STMT_CHUNK_ADD,
-		     DB_ARGS(id_val(&w->job_id), db_uint(w->chunk_no),
+		     DB_ARGS(db_id(&w->job_id), db_uint(w->chunk_no),
 			     day_val(w->job_id), db_uint(w->first_index),
 			     db_uint(w->items), db_text(buf_sv(&w->packed))),
 		     &rows, f))
@@ -232,7 +227,7 @@ bool chunks_check(struct db *db, struct id job_id, uint32_t chunks,
 
 	arena_init(&a, 1024);
 	ok = db_query(db, STMT_CHUNK_COUNT,
-		      DB_ARGS(id_val(&job_id), day_val(job_id)), &a, &t, f);
+		      DB_ARGS(db_id(&job_id), day_val(job_id)), &a, &t, f);
 	there = ok && db_cell(&t, 0, 0)->u == chunks;
 	arena_release(&a);
 	if (!ok || there)
@@ -259,12 +254,12 @@ static enum db_step drop_work(struct db *db, const struct db_attempt *at,
 	(void)at;
 	if (d->stmt == STMT_CHUNK_DROP_NAMES)
 		ok = db_exec(db, d->stmt,
-			     DB_ARGS(id_val(&d->job_id), id_val(&d->job_id)),
+			     DB_ARGS(db_id(&d->job_id), db_id(&d->job_id)),
 			     &d->rows, f);
 	else
 		ok = db_exec(db, d->stmt,
-			     DB_ARGS(id_val(&d->job_id), day_val(d->job_id),
-				     id_val(&d->job_id)),
+			     DB_ARGS(db_id(&d->job_id), day_val(d->job_id),
+				     db_id(&d->job_id)),
 			     &d->rows, f);
 	return ok ? DB_STEP_COMMIT : DB_STEP_FAIL;
 }
@@ -315,7 +310,7 @@ static bool sweep_some(struct db *db, struct id before, struct arena *a,
 {
 	struct db_table t;
 
-	if (!db_query(db, STMT_CHUNK_ORPHANS, DB_ARGS(id_val(&before)), a, &t,
+	if (!db_query(db, STMT_CHUNK_ORPHANS, DB_ARGS(db_id(&before)), a, &t,
 		      f))
 		return false;
 	for (size_t i = 0; i < t.rows; i++) {
@@ -456,10 +451,10 @@ bool chunk_read(struct db *db, struct id job_id, uint32_t chunk_no,
 	struct db_table t;
 	struct sv text;
 
-	if (!db_query(db, STMT_CHUNK_GET,
-		      DB_ARGS(id_val(&job_id), db_uint(chunk_no),
-			      day_val(job_id)),
-		      a, &t, f))
+	if (!db_query(
+		    db, STMT_CHUNK_GET,
+		    DB_ARGS(db_id(&job_id), db_uint(chunk_no), day_val(job_id)),
+		    a, &t, f))
 		return false;
 	if (!t.rows)
 		return fail_set(f, FAIL_NOT_FOUND,

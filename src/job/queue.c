@@ -44,14 +44,14 @@ enum job_state job_state_of(struct sv name)
 	return (enum job_state)0;
 }
 
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
-
 static struct db_val text_or_null(struct sv s)
 {
 	return s.p ? db_text(s) : db_null();
+}
+
+static struct db_val undoes_val(const struct job *j)
+{
+	return j->kind == JOB_UNDO ? db_id(&j->undoes) : db_null();
 }
 
 static struct db_val collection_val(const struct job *j)
@@ -117,13 +117,13 @@ static bool add_free(struct db *db, const struct job *j, uint64_t *affected,
 		     struct fail *f)
 {
 	return db_exec(db, STMT_JOB_ADD_FREE,
-		       DB_ARGS(db_uint(j->partner_id), id_val(&j->job_id),
-			       id_val(&j->batch_id), collection_val(j),
+		       DB_ARGS(db_uint(j->partner_id), db_id(&j->job_id),
+			       db_id(&j->batch_id), collection_val(j),
 			       db_uint(j->kind), db_uint(j->mode),
 			       db_uint(first_phase(j)), db_uint(j->chunk_count),
 			       db_uint(j->total), db_uint(j->bytes),
 			       db_uint(j->confirmed),
-			       text_or_null(j->filter_missing),
+			       text_or_null(j->filter_missing), undoes_val(j),
 			       text_or_null(j->warehouses)),
 		       affected, f);
 }
@@ -133,12 +133,12 @@ static bool add_to_lane(struct db *db, const struct job *j, uint64_t *affected,
 {
 	return enter_lane(db, j, f) &&
 	       db_exec(db, STMT_JOB_ADD,
-		       DB_ARGS(id_val(&j->job_id), id_val(&j->batch_id),
+		       DB_ARGS(db_id(&j->job_id), db_id(&j->batch_id),
 			       db_uint(j->kind), db_uint(j->mode),
 			       db_uint(first_phase(j)), db_uint(j->chunk_count),
 			       db_uint(j->total), db_uint(j->bytes),
 			       db_uint(j->confirmed),
-			       text_or_null(j->filter_missing),
+			       text_or_null(j->filter_missing), undoes_val(j),
 			       text_or_null(j->warehouses),
 			       db_uint(j->partner_id), collection_val(j)),
 		       affected, f);
@@ -177,6 +177,19 @@ bool queue_check_refresh(struct db *db, uint32_t partner_id, int collection,
 	return affected || in_flight(JOB_REFRESH, f);
 }
 
+bool queue_check_undo(struct db *db, uint32_t partner_id, int collection,
+		      struct fail *f)
+{
+	uint64_t affected;
+
+	if (!db_exec(
+		    db, STMT_LANE_PASS_UNDO,
+		    DB_ARGS(db_uint(partner_id), db_uint((uint64_t)collection)),
+		    &affected, f))
+		return false;
+	return affected || in_flight(JOB_UNDO, f);
+}
+
 /* Reading a job. */
 
 /* Columns of STMT_JOB_GET and STMT_JOB_LOCK. */
@@ -201,9 +214,11 @@ enum {
 	J_QUARANTINED,
 	J_REJECTED,
 	J_TOMBSTONED,
+	J_RESTORED,
 	J_CONFIRMED,
 	J_CANCEL,
 	J_MISSING,
+	J_UNDOES,
 	J_WAREHOUSES,
 	J_CREATED,
 	J_QUOTA /* of STMT_JOB_GET alone */
@@ -228,7 +243,8 @@ static struct job_counts counts_of(const struct db_table *t)
 				   .replay = u32(t, J_REPLAY),
 				   .quarantined = u32(t, J_QUARANTINED),
 				   .rejected = u32(t, J_REJECTED),
-				   .tombstoned = u32(t, J_TOMBSTONED)};
+				   .tombstoned = u32(t, J_TOMBSTONED),
+				   .restored = u32(t, J_RESTORED)};
 }
 
 static void fill(struct job *j, const struct db_table *t)
@@ -254,6 +270,9 @@ static void fill(struct job *j, const struct db_table *t)
 	j->confirmed = u32(t, J_CONFIRMED);
 	j->cancel_requested = u32(t, J_CANCEL);
 	j->filter_missing = text_of(t, J_MISSING);
+	if (j->kind == JOB_UNDO)
+		memcpy(j->undoes.b, db_cell(t, 0, J_UNDOES)->bytes.p,
+		       sizeof(j->undoes.b));
 	j->warehouses = text_of(t, J_WAREHOUSES);
 	j->created_wall_ms = db_cell(t, 0, J_CREATED)->u;
 }
@@ -271,8 +290,8 @@ static bool read_job(struct db *db, enum stmt id, struct job *j,
 	struct db_table t;
 
 	if (!db_query(db, id,
-		      DB_ARGS(db_uint(j->partner_id), id_val(&j->job_id)), a,
-		      &t, f))
+		      DB_ARGS(db_uint(j->partner_id), db_id(&j->job_id)), a, &t,
+		      f))
 		return false;
 	*found_r = t.rows > 0;
 	if (t.rows)
@@ -319,10 +338,11 @@ bool queue_checkpoint(struct db *db, const struct job *j,
 			     db_uint(delta->accepted), db_uint(delta->replay),
 			     db_uint(delta->quarantined),
 			     db_uint(delta->rejected),
-			     db_uint(delta->tombstoned), db_uint(chunks),
+			     db_uint(delta->tombstoned),
+			     db_uint(delta->restored), db_uint(chunks),
 			     db_uint(j->phase), text_or_null(j->resume_after),
 			     db_uint(lease_ms * 1000), db_uint(j->partner_id),
-			     id_val(&j->job_id), db_uint(j->token),
+			     db_id(&j->job_id), db_uint(j->token),
 			     db_uint(j->step), db_uint(j->next_chunk)),
 		     &affected, f))
 		return false;
@@ -341,7 +361,7 @@ bool queue_finish(struct db *db, const struct job *j, enum job_state state,
 			     why ? db_text(sv_of(fail_info(why->code)->slug))
 				 : db_null(),
 			     why ? db_text(sv_of(why->detail)) : db_null(),
-			     db_uint(j->partner_id), id_val(&j->job_id),
+			     db_uint(j->partner_id), db_id(&j->job_id),
 			     db_uint(j->token)),
 		     &affected, f))
 		return false;
@@ -364,7 +384,7 @@ static bool give_back(struct db *db, const struct parting *p,
 			       db_uint(p->not_before_ms * 1000),
 			       p->waiting_for ? db_text(sv_of(p->waiting_for))
 					      : db_null(),
-			       db_uint(p->j->partner_id), id_val(&p->j->job_id),
+			       db_uint(p->j->partner_id), db_id(&p->j->job_id),
 			       db_uint(p->j->token)),
 		       affected_r, f);
 }
@@ -471,7 +491,7 @@ bool queue_cancel(struct db *db, uint32_t partner_id, struct id job_id,
 		return queue_finish(db, &j, JOB_CANCELLED, NULL, f);
 	case JOB_RUNNING:
 		return db_exec(db, STMT_JOB_ASK_CANCEL,
-			       DB_ARGS(db_uint(partner_id), id_val(&job_id)),
+			       DB_ARGS(db_uint(partner_id), db_id(&job_id)),
 			       &affected, f);
 	case JOB_COMPLETED:
 	case JOB_FAILED:
@@ -487,7 +507,7 @@ static bool chunks_there(struct db *db, const struct job *j, struct arena *a,
 	struct db_table t;
 
 	if (!db_query(db, STMT_CHUNK_COUNT,
-		      DB_ARGS(id_val(&j->job_id),
+		      DB_ARGS(db_id(&j->job_id),
 			      db_uint(clock_day(id_wall_ms(j->job_id)))),
 		      a, &t, f))
 		return false;
@@ -525,7 +545,7 @@ bool queue_requeue(struct db *db, uint32_t partner_id, struct id job_id,
 	    !db_exec(db,
 		     j.kind == JOB_RELEASE ? STMT_JOB_REQUEUE_FREE
 					   : STMT_JOB_REQUEUE,
-		     DB_ARGS(db_uint(partner_id), id_val(&job_id)), &affected,
+		     DB_ARGS(db_uint(partner_id), db_id(&job_id)), &affected,
 		     f))
 		return false;
 	if (affected != 1)
@@ -582,7 +602,7 @@ static enum db_step claim_work(struct db *db, const struct db_attempt *at,
 		     DB_ARGS(db_uint(c->token), db_uint(c->token),
 			     db_uint(c->lease_ms * 1000),
 			     db_uint(c->job->partner_id),
-			     id_val(&c->job->job_id), db_uint(c->token),
+			     db_id(&c->job->job_id), db_uint(c->token),
 			     db_uint(c->seen_token)),
 		     &affected, f))
 		/* Somebody is claiming it, or its owner is late but at work. */

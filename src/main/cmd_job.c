@@ -27,31 +27,15 @@ static const char *const LIST_NAMES[] = {
 
 /* Columns of STMT_OPERATE_JOB_SHOW. */
 static const char *const NAMES[] = {
-	"job_id",
-	"batch_id",
-	"partner_id",
-	"collection",
-	"kind",
-	"mode",
-	"state",
-	"total",
-	"processed",
-	"accepted",
-	"replay",
-	"quarantined",
-	"rejected",
-	"tombstoned",
-	"bytes",
-	"attempt",
-	"cancel_requested",
-	"waiting_for",
-	"error_code",
-	"error_detail",
-	"created_at",
-	"started_at",
-	"progressed_at",
-	"lease_until",
-	"finished_at",
+	"job_id",      "batch_id",    "partner_id",
+	"collection",  "kind",        "mode",
+	"state",       "total",       "processed",
+	"accepted",    "replay",      "quarantined",
+	"rejected",    "tombstoned",  "restored",
+	"bytes",       "attempt",     "cancel_requested",
+	"waiting_for", "error_code",  "error_detail",
+	"created_at",  "started_at",  "progressed_at",
+	"lease_until", "finished_at",
 };
 enum {
 	S_STATE = 6,
@@ -61,8 +45,10 @@ enum {
 	S_REPLAY,
 	S_QUARANTINED,
 	S_REJECTED,
-	S_WAITING = 17,
-	S_ERROR_DETAIL = 19,
+	S_TOMBSTONED,
+	S_RESTORED,
+	S_WAITING = 18,
+	S_ERROR_DETAIL = 20,
 };
 
 static struct db_val filter(const struct cli *cli, const char *option)
@@ -217,20 +203,34 @@ static void draw(struct progress *p, const struct db_table *t)
 	progress_show(p, v[S_PROCESSED].u, v[S_TOTAL].u, more);
 }
 
+/* What a full-refresh or its undoing did beside the items. */
+static const char *states_changed(const struct db_val *v, char *text, size_t n)
+{
+	text[0] = '\0';
+	if (v[S_TOMBSTONED].u)
+		snprintf(text, n, ", %" PRIu64 " tombstoned",
+			 v[S_TOMBSTONED].u);
+	else if (v[S_RESTORED].u)
+		snprintf(text, n, ", %" PRIu64 " restored", v[S_RESTORED].u);
+	return text;
+}
+
 /* Its last words, and what they mean for a script. */
 static bool conclude(struct cli *cli, const struct db_table *t, struct fail *f)
 {
 	const struct db_val *v = db_cell(t, 0, 0);
+	char more[64];
 
 	if (cli->json)
 		show_json(t);
 	else
 		printf("%.*s %.*s: %" PRIu64 " of %" PRIu64 " items: %" PRIu64
 		       " accepted, %" PRIu64 " replay, %" PRIu64
-		       " quarantined, %" PRIu64 " rejected\n",
+		       " quarantined, %" PRIu64 " rejected%s\n",
 		       SV_ARG(cli->words[0]), SV_ARG(v[S_STATE].bytes),
 		       v[S_PROCESSED].u, v[S_TOTAL].u, v[S_ACCEPTED].u,
-		       v[S_REPLAY].u, v[S_QUARANTINED].u, v[S_REJECTED].u);
+		       v[S_REPLAY].u, v[S_QUARANTINED].u, v[S_REJECTED].u,
+		       states_changed(v, more, sizeof(more)));
 	if (job_state_of(v[S_STATE].bytes) != JOB_COMPLETED)
 		return fail_set(f, FAIL_INTERNAL, "the job is %.*s%s%.*s",
 				SV_ARG(v[S_STATE].bytes),

@@ -10,6 +10,7 @@ const struct run_kind WORK_KINDS[] = {
 	{JOB_ITEMS, work_items},
 	{JOB_REFRESH, work_refresh},
 	{JOB_RELEASE, work_release},
+	{JOB_UNDO, work_undo},
 };
 const size_t WORK_KIND_COUNT = ARRAY_LEN(WORK_KINDS);
 
@@ -20,7 +21,8 @@ static struct job_counts counts_of(const struct apply_summary *s)
 				   .replay = s->replay,
 				   .quarantined = s->quarantined,
 				   .rejected = s->rejected,
-				   .tombstoned = s->tombstoned};
+				   .tombstoned = s->tombstoned,
+				   .restored = s->restored};
 }
 
 static bool checkpoint(struct db *db, const struct work_part *p, struct fail *f)
@@ -82,6 +84,14 @@ static enum db_step do_part(struct db *db, struct work_part *p, struct apply *a,
 	bug("apply result");
 }
 
+/* Where the next tombstone or restored item stands in the batch: tombstones
+ * stand behind the items that were sent. */
+static uint32_t next_position(const struct job *j)
+{
+	return j->kind == JOB_UNDO ? j->counts.restored
+				   : j->total + j->counts.tombstoned;
+}
+
 static enum db_step part_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
@@ -96,7 +106,7 @@ static enum db_step part_work(struct db *db, const struct db_attempt *at,
 		.lock = at->no > 1,
 		.confirm = p->j->confirmed,
 		.part = true,
-		.next_position = p->j->total + p->j->counts.tombstoned,
+		.next_position = next_position(p->j),
 	};
 
 	p->phase = p->j->phase;

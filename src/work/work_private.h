@@ -37,6 +37,7 @@ MUST_CHECK bool work_part(struct work_part *p, struct fail *f);
 enum run_step work_items(struct run *r, struct job *j, struct fail *f);
 enum run_step work_refresh(struct run *r, struct job *j, struct fail *f);
 enum run_step work_release(struct run *r, struct job *j, struct fail *f);
+enum run_step work_undo(struct run *r, struct job *j, struct fail *f);
 
 /* The next chunk, which must be there, as one transaction. */
 enum run_step work_chunk(struct run *r, struct job *j, enum batch_mode mode,

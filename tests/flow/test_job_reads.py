@@ -193,6 +193,9 @@ class JobReads(unittest.TestCase):
         page = self.p.get(f"{JOBS}/{job}/results?limit=1000").json()
         rest = self.stream(job, f"?after={page['next']}").read()
         self.assertEqual(rest.count(b"\n"), STREAMED - 1000)
+        after = self.after(job, 1000, "&status=ACCEPTED")
+        self.assertEqual(self.counted(job, f"?status=ACCEPTED&{after}"),
+                         STREAMED - 1000)
         self.assertEqual(self.stream(job, "?status=REJECTED").read(), b"")
         self.assertEqual(self.stream(job, "?limit=5").status, 400)
 
@@ -212,6 +215,66 @@ class JobReads(unittest.TestCase):
             response = self.stream(job, query)
             self.assertEqual(response.headers["X-Results-Count"], str(want))
             self.assertEqual(response.read().count(b"\n"), want)
+
+    def counted(self, job, query=""):
+        """What a stream says it has, which must be what it has."""
+        response = self.stream(job, query)
+        self.assertEqual(response.status, 200)
+        said = int(response.headers["X-Results-Count"])
+        self.assertEqual(response.read().count(b"\n"), said, query)
+        return said
+
+    def after(self, job, count, query=""):
+        """A cursor behind so many."""
+        page = self.p.get(f"{JOBS}/{job}/results?limit={count}{query}").json()
+        return f"after={page['next']}"
+
+    def test_it_tells_so_from_the_middle_on_too(self):
+        job = self.bulk([uom(f"U{i}", 1) if i % 4 else {}
+                         for i in range(400)])
+        self.over(job)
+        for count in (1, 50, 399):
+            after = self.after(job, count)
+            self.assertEqual(self.counted(job, "?" + after), 400 - count)
+        for count in (1, 50, 99):
+            after = self.after(job, count, "&status=REJECTED")
+            self.assertEqual(self.counted(job, f"?status=REJECTED&{after}"),
+                             100 - count)
+
+    def test_it_tells_so_of_every_kind_of_job(self):
+        self.p.outcomes("skus", [sku(f"S{i}", base_uom="EA" if i % 2 else "NO")
+                                 for i in range(300)])
+        self.p.outcomes("uoms", [uom("EA")])
+        released = self.p.control("/quarantine/release").json()["job_id"]
+        self.over(released)
+        self.assertEqual(self.counted(released), 300)
+        self.assertEqual(self.counted(released, "?status=ACCEPTED"), 150)
+        self.assertEqual(self.counted(
+            released, "?" + self.after(released, 120)), 180)
+        self.assertEqual(self.counted(
+            released, "?status=QUARANTINED&" + self.after(
+                released, 20, "&status=QUARANTINED")), 130)
+        some = [uom(f"U{i}", 1) for i in range(5000)]
+        self.p.outcomes("uoms", some)
+        refresh = self.bulk(some[:4900], mode="full-refresh")
+        self.over(refresh)
+        self.assertEqual(self.counted(refresh), 5001)
+        self.assertEqual(self.counted(refresh, "?status=TOMBSTONED"), 101)
+        self.assertEqual(self.counted(
+            refresh, "?status=TOMBSTONED&" + self.after(
+                refresh, 1, "&status=TOMBSTONED")), 100)
+
+    def test_it_is_what_the_job_had_when_it_was_asked_for(self):
+        """Before the first chunk, between any two, and at its end."""
+        self.worker("stop")
+        job = self.bulk([uom(f"U{i}", 1) for i in range(60000)])
+        seen = {self.counted(job)}
+        self.worker("start")
+        while self.job(job)["status"] not in OVER:
+            seen.add(self.counted(job))
+        seen.add(self.counted(job))
+        self.assertLessEqual({0, 60000}, seen)
+        self.assertEqual({n % 1000 for n in seen}, {0})
 
     def test_jobs_are_listed_newest_first(self):
         self.worker("stop")

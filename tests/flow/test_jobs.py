@@ -371,6 +371,177 @@ class Refresh(Case):
                         [["2", "2499"]])
 
 
+class Poison(Case):
+    """An item that kills whoever touches it."""
+    # No lease ends by itself while the test looks.
+    conf = {"lease": "120s"}
+    KILL = {"WAYBILL_TEST_FAULT": "apply.item=bad-002-0001:1:kill"}
+
+    def results(self, job):
+        """How many rows of each status the job has, and where they end."""
+        return self.s.sql(
+            "SELECT t.status, COUNT(*), MAX(position) FROM batch_item t JOIN "
+            f"job j ON j.batch_id = t.batch_id WHERE job_id = X'{job}' "
+            "GROUP BY t.status")
+
+    def one_death(self, job, n):
+        """A worker dies of the job; the next goes on with another
+        partner's."""
+        w = self.s.worker(**self.KILL)
+        self.s.wait(lambda: w.poll() is not None, what="a death")
+        self.assertEqual(w.returncode, -signal.SIGKILL)
+        other = self.s.enqueue(chunks(f"other{n}", 2), partner=2)
+        w = self.s.worker(**self.KILL)
+        self.s.wait(lambda: self.s.job(other)["state"] == "COMPLETED",
+                    what="another partner's job")
+        self.s.end(w)
+        self.assertEqual(self.s.job(job)["state"], "RUNNING")
+        self.s.let_leases_end()
+
+    def test_it_fails_its_job_alone_and_a_requeue_mends_it(self):
+        s = self.s
+        bad = s.enqueue(chunks("bad", 5))
+        behind = s.enqueue(chunks("behind", 1))  # in the same lane
+        for n in range(3):
+            self.one_death(bad, n)
+        w = s.worker(**self.KILL)
+        s.wait(lambda: s.job(behind)["state"] == "COMPLETED",
+               what="the next job of the lane")
+        s.end(w)
+        got = s.job(bad)
+        self.assertEqual([got[k] for k in (
+            "state", "error_slug", "next_chunk", "processed", "accepted",
+            "replay", "quarantined", "rejected")],
+            ["FAILED", "worker-lost", 2, 6, 6, 0, 0, 0])
+        self.assertEqual(got["error_detail"], "3 workers were lost at chunk 2 "
+                         "of 5, after 6 of 15 items")
+        self.assertEqual(self.results(bad), [["1", "6", "5"]])
+        self.assertEqual(s.sql("SELECT COUNT(*), MAX(source_id) FROM item "
+                               "WHERE source_id LIKE 'bad-%'"),
+                         [["6", "bad-001-0002"]])
+        # Mended: workers that do not die of it.
+        s.waybill("job", "requeue", f"job-{bad}")
+        s.work(workers=2)
+        self.check_all_once(bad, "bad", 15)
+        self.assertEqual(self.results(bad), [["1", "15", "14"]])
+
+
+class Undo(Case):
+    """Undoing a refresh that tombstoned more than a request may touch."""
+    conf = {"bulk_async_threshold": "100"}
+    COUNT = 2500  # three parts
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.s.serve()
+        cls.key = cls.s.key("ACME")
+        cls.s.enqueue([[uom(f"u{i:05}", 1) for i in range(at, at + 500)]
+                       for at in range(0, cls.COUNT, 500)])
+        cls.s.work()
+
+    def refresh(self):
+        """All but one are INACTIVE then; gives its batch."""
+        job = self.s.enqueue([[uom("u00000", 1)]], REFRESH, confirmed=1)
+        self.s.work()
+        self.assertEqual(self.s.job(job)["tombstoned"], self.COUNT - 1)
+        return self.s.sql("SELECT LOWER(HEX(batch_id)) FROM job "
+                          f"WHERE job_id = X'{job}'")[0][0]
+
+    def undo(self, batch):
+        got = self.s.request(
+            "POST", f"/wms-ingest/v1/batches/bat-{batch}/undo-refresh",
+            self.key, b"", [("X-Correlation-Id", str(uuid.uuid4()))])
+        self.assertEqual(got.status, 202, got.body)
+        return got.json()["job_id"][4:]
+
+    def revs(self):
+        return self.s.sql("SELECT MIN(rev), MAX(rev), SUM(state = 1) FROM item"
+                          " WHERE source_id <> 'u00000'")[0]
+
+    def check_restored_once(self, job, before):
+        got, count = self.s.job(job), self.COUNT - 1
+        self.assertEqual([got[k] for k in ("state", "total", "processed",
+                                           "restored")],
+                         ["COMPLETED", count, count, count])
+        rev = str(int(before[1]) + 1)
+        self.assertEqual(self.revs(), [rev, rev, str(count)])
+        self.assertEqual(self.s.sql(
+            "SELECT COUNT(*), MIN(position), MAX(position), MIN(status), "
+            "MAX(status), COUNT(DISTINCT source_id) FROM batch_item t "
+            f"JOIN job j ON j.batch_id = t.batch_id WHERE job_id = X'{job}'"),
+            [[str(count), "0", str(count - 1), "6", "6", str(count)]])
+        self.assertEqual(self.s.sql("SELECT SUM(open_jobs), "
+                                    "SUM(open_refreshes) FROM lane"),
+                         [["0", "0"]])
+
+    def points(self):
+        path = os.path.join(self.s.dir, "points")
+        batch = self.refresh()
+        job, before = self.undo(batch), self.revs()
+        w = self.s.worker(WAYBILL_TEST_FAULT_LIST=path)
+        self.s.wait(lambda: not self.s.unfinished())
+        self.s.end(w)
+        self.check_restored_once(job, before)
+        with open(path, encoding="utf-8") as f:
+            return f.read().split()
+
+    def one_kill(self, at):
+        batch = self.refresh()
+        job, before = self.undo(batch), self.revs()
+        w = self.s.worker(WAYBILL_TEST_FAULT=f"*:{at}:kill")
+        self.s.wait(lambda: w.poll() is not None, what=f"kill at {at}")
+        self.assertEqual(w.returncode, -signal.SIGKILL)
+        self.s.let_leases_end()
+        self.s.work()
+        self.check_restored_once(job, before)
+
+    def test_a_worker_killed_anywhere_restores_every_item_once(self):
+        points = self.points()
+        first = points.index("db.before.job_claim")
+        last = max(i for i, n in enumerate(points, 1) if "job_finish" in n)
+        seen, wanted = {}, []
+        for i, name in enumerate(points[:last], 1):
+            seen[name] = seen.get(name, 0) + 1
+            if i > first and (LONG or seen[name] == 2
+                              or "job_finish" in name):
+                wanted.append(i)
+        self.assertGreater(len(wanted), 15)
+        for at in wanted:
+            with self.subTest(at=at, point=points[at - 1]):
+                self.one_kill(at)
+
+    def test_a_late_owner_restores_nothing(self):
+        batch = self.refresh()
+        job, before = self.undo(batch), self.revs()
+        late = self.s.worker(
+            WAYBILL_TEST_FAULT="db.before.job_checkpoint:2:stop")
+        self.s.wait(lambda: "T (stopped)" in open(
+            f"/proc/{late.pid}/status").read(), what="the stop")
+        other = self.s.worker()
+        self.s.wait(lambda: not self.s.unfinished(), 40)
+        late.send_signal(signal.SIGCONT)
+        self.s.end(late)
+        self.s.end(other)
+        self.check_restored_once(job, before)
+
+    def test_it_can_be_cancelled_and_queued_again(self):
+        batch = self.refresh()
+        job, before = self.undo(batch), self.revs()
+        w = self.s.worker(
+            WAYBILL_TEST_FAULT="db.before.job_checkpoint:2:delay=3000")
+        self.s.wait(lambda: self.s.job(job)["restored"] == 1000)
+        self.s.waybill("job", "cancel", f"job-{job}")
+        self.s.wait(lambda: not self.s.unfinished())
+        self.s.end(w)
+        got = self.s.job(job)
+        self.assertEqual((got["state"], got["restored"]), ("CANCELLED", 2000))
+        self.assertEqual(self.revs()[2], "2000")
+        self.s.waybill("job", "requeue", f"job-{job}")
+        self.s.work()
+        self.check_restored_once(job, before)
+
+
 class Release(Case):
     @classmethod
     def setUpClass(cls):

@@ -353,5 +353,152 @@ class Undo(RefreshTest):
         self.assertEqual(p.send(path, {}).status, 200)
 
 
+class UndoJob(RefreshTest):
+    """More tombstones than a request may touch: a job."""
+    COUNT = SYNC_MAX + 50
+
+    def worker(self, verb):
+        self.stack.supervisorctl(verb, "worker:*")
+
+    def undo(self, batch, **how):
+        return self.p.control(f"/batches/{batch}/undo-refresh", **how)
+
+    def job(self, answer):
+        got = self.p.get("/jobs/" + answer.json()["job_id"])
+        self.assertEqual(got.status, 200, got)
+        return got.json()
+
+    def finished(self, answer):
+        wait_for(lambda: self.job(answer)["finished_at"], what="the job's end")
+        return self.job(answer)
+
+    def refreshed(self, collection="uoms", items=None, keep=None):
+        """A large collection of which a refresh leaves one; its batch."""
+        items = items or [uom(f"U{i:03}", 1) for i in range(self.COUNT)]
+        for at in range(0, len(items), SYNC_MAX):
+            self.p.post(collection, items[at:at + SYNC_MAX])
+        answer = self.p.refresh(collection, keep or items[:1], confirm="true")
+        self.assertEqual(answer.status, 202, answer)
+        return self.finished(answer)["batch_id"]
+
+    def test_it_brings_back_what_nobody_touched(self):
+        p, batch = self.p, self.refreshed()
+        before = p.held("uoms")
+        p.post("uoms", [uom("U001", 2), uom("U002", 1), uom("U003"),
+                        uom("U005", 2)])
+        # U005 again, by another one.
+        p.refresh("uoms", [uom("U000", 1), uom("U001", 2), uom("U003")])
+        self.worker("stop")
+        self.addCleanup(self.worker, "start")
+        key = new_key()
+        answer = self.undo(batch, key=key)
+        self.assertEqual(answer.status, 202, answer)
+        told = answer.json()
+        self.assertEqual(answer.headers["Location"], told["status_url"])
+        self.assertEqual(told["received"], {"items": self.COUNT - 1,
+                                            "bytes": 0})
+        again = self.undo(batch, key=key)
+        self.assertEqual((again.status, again.body), (202, answer.body))
+        self.assertEqual(again.headers["Idempotent-Replayed"], "true")
+        self.worker("start")
+        got = self.finished(answer)
+        self.assertEqual({k: got[k] for k in ("status", "mode", "collection",
+                                              "summary")}, {
+            "status": "COMPLETED", "mode": "undo-refresh",
+            "collection": "uoms", "summary": {
+                "total": self.COUNT - 1, "accepted": 0, "replay": 0,
+                "quarantined": 0, "rejected": 0,
+                "restored": self.COUNT - 4, "skipped": 3}})
+        held = p.held("uoms")
+        self.assertEqual([k for k, h in held.items() if h.state != "ACTIVE"],
+                         ["U005"])
+        for k in ("U002", "U004"):  # one replayed, one not met at all
+            self.assertEqual(held[k]._replace(rev=0), before[k]._replace(
+                rev=0, state="ACTIVE"))
+        page = p.get(f"/jobs/{told['job_id']}/results?limit=2").json()
+        self.assertEqual([(r["index"], r["source_id"], r["status"])
+                          for r in page["results"]],
+                         [(0, "U002", "RESTORED"), (1, "U004", "RESTORED")])
+        self.assertEqual(self.stack.sql(
+            "SELECT kind, mode, restored FROM v_job_by_key WHERE job_key = "
+            f"X'{told['job_id'][4:]}'", user="waybill_ro"),
+            [["undo-refresh", "undo-refresh", str(self.COUNT - 4)]])
+        watched = self.stack.waybill("job", "watch", told["job_id"])
+        self.assertIn(f", {self.COUNT - 4} restored", watched.stdout)
+        # With another key there is nothing left to bring back.
+        got = self.finished(self.undo(batch))
+        self.assertEqual((got["summary"]["restored"],
+                          got["summary"]["skipped"]), (0, self.COUNT - 1))
+
+    def test_it_is_a_job_of_its_collections_lane(self):
+        p, batch = self.p, self.refreshed()
+        self.worker("stop")
+        self.addCleanup(self.worker, "start")
+        bulk = p.post("uoms", [uom("NEW")], mode="bulk")
+        undo = self.undo(batch)
+        self.assertEqual((bulk.status, undo.status), (202, 202))
+        self.assertEqual(self.job(undo)["queue_position"], 2)
+        self.refused(p.refresh("uoms", [uom("A")], confirm="true"), 409,
+                     "job-in-flight")
+        after = p.post("uoms", [uom("NEWER")], mode="bulk")
+        self.assertEqual(after.status, 202)
+        self.worker("start")
+        self.assertEqual(self.finished(after)["status"], "COMPLETED")
+        self.assertEqual(len(self.active()), self.COUNT + 2)
+
+    def test_it_waits_for_an_unfinished_refresh_however_small_it_is(self):
+        large = self.refreshed()
+        self.p.post("skus", [sku("S"), sku("T")])
+        self.p.post("uoms", [uom("EA")])
+        self.p.post("skus", [sku("S"), sku("T")])
+        small = self.p.refresh("skus", [sku("S")]).json()["batch_id"]
+        self.worker("stop")
+        self.addCleanup(self.worker, "start")
+        for collection, undone, status in (("uoms", large, 202),
+                                           ("skus", small, 200)):
+            make = {"uoms": uom, "skus": sku}[collection]
+            key = new_key()
+            refresh = self.p.refresh(
+                collection, [make(f"N{i}") for i in range(SYNC_MAX + 1)],
+                confirm="true")
+            self.assertEqual(refresh.status, 202, refresh)
+            before = checksums(self.stack)
+            # Neither an older one, nor this one before it is whole.
+            for wrong in (undone, self.job(refresh)["batch_id"]):
+                self.refused(self.undo(wrong, key=key), 409, "job-in-flight")
+            self.assertEqual(checksums(self.stack), before)
+            self.worker("start")
+            self.finished(refresh)
+            self.assertEqual(self.undo(undone, key=key).status, status)
+            self.worker("stop")
+
+    def test_it_closes_no_ring_of_boms(self):
+        """Of two that make one with what came since, the first in order."""
+        p, count = self.p, self.COUNT
+        p.post("uoms", [uom("EA")])
+        for at in range(0, count + 1, SYNC_MAX):
+            p.post("skus", [sku(f"P{i}") for i in range(at, min(
+                at + SYNC_MAX, count + 1))])
+        batch = self.refreshed("boms", [
+            bom(f"B{i:03}", of=f"P{i}", parts=[f"P{i + 1}"])
+            for i in range(count)])
+        self.assertEqual(p.outcome("boms", bom(
+            "RING", of=f"P{count}", parts=["P200"])), "ACCEPTED created")
+        got = self.finished(self.undo(batch))
+        # The last one would close P200 -> ... -> Pcount -> P200.
+        self.assertEqual((got["summary"]["restored"],
+                          got["summary"]["skipped"]), (count - 2, 1))
+        self.assertNotIn(f"B{count - 1:03}", self.active("boms"))
+
+    def test_only_the_partner_and_only_a_refresh(self):
+        batch = self.refreshed()
+        other = Partner(self.stack)
+        self.addCleanup(other.close)
+        before = checksums(self.stack)
+        self.refused(other.control(f"/batches/{batch}/undo-refresh"), 404,
+                     "not-found")
+        self.assertEqual(checksums(self.stack), before)
+
+
 if __name__ == "__main__":
     unittest.main()

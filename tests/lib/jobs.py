@@ -22,7 +22,7 @@ MODES = {ITEMS: 3, REFRESH: 2, RELEASE: 4}
 STATES = ["", "QUEUED", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
 COLUMNS = ("state", "phase", "attempt", "next_chunk", "total", "processed",
            "accepted", "replay", "quarantined", "rejected", "tombstoned",
-           "error_slug", "error_detail", "step")
+           "restored", "error_slug", "error_detail", "step")
 
 
 def uom(name, version=None, **more):
@@ -88,11 +88,11 @@ class JobService(Service):
             "INSERT INTO job (partner_id, job_id, batch_id, collection, kind, "
             "mode, seq, open_as, state, phase, attempt, token, step, "
             "next_chunk, chunk_count, total, bytes, processed, accepted, "
-            "replay, quarantined, rejected, tombstoned, confirmed, "
+            "replay, quarantined, rejected, tombstoned, restored, confirmed, "
             f"cancel_requested, created_at) SELECT {partner}, X'{job}', "
             f"X'{batch}', {collection}, {kind}, {MODES[kind]}, next_seq - 1, "
             f"1, 1, {2 - refresh}, 0, 0, 0, 0, {len(chunks)}, {total}, 0, 0, "
-            f"0, 0, 0, 0, 0, {confirmed}, 0, NOW(3) FROM lane WHERE "
+            f"0, 0, 0, 0, 0, 0, {confirmed}, 0, NOW(3) FROM lane WHERE "
             f"partner_id = {partner} AND collection = {collection};",
             "COMMIT;"]
         self.sql("\n".join(sql))
