@@ -477,7 +477,7 @@ static void who_loses_every_race_is_told_to_come_again(void)
 	WANT(!run_insert(w.db, &j, false, &f));
 	WANT_FAIL(&f, FAIL_DB_BUSY);
 	WANT_U64(f.retry_after_s, 1);
-	WANT_U64(j.runs, 5);
+	WANT_U64(j.runs, 8);
 	WANT_SQL(&w, "0", "SELECT COUNT(*) FROM t_thing");
 	world_close(&w);
 }
@@ -836,7 +836,7 @@ static void a_commit_in_doubt_stays_so_without_rerun_or_with_every_run_cut(void)
 	j = (struct job){.key = "b", .end = DB_STEP_COMMIT};
 	WANT(!insert_cut(&w, &j, 99, false, true, &f));
 	WANT_FAIL(&f, FAIL_COMMIT_UNKNOWN);
-	WANT_U64(j.runs, 5);
+	WANT_U64(j.runs, 8);
 	WANT_SQL(&w, "a", "SELECT k FROM t_thing");
 	world_close(&w);
 }
