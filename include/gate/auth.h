@@ -29,8 +29,7 @@
  *    partner, or lacks the certificate it needs.
  * 3. A revocation or an expiry is effective after auth_cache at most.
  * 4. Writing down when a credential was last used fails, delays and repeats
- *    no request, and waits for no lock (on MySQL for one second at most,
- *    which knows no less).
+ *    no request, and waits for no row lock.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_AUTH_H

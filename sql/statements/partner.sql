@@ -28,14 +28,21 @@ FROM credential c
 JOIN partner p ON p.partner_id = c.partner_id
 WHERE c.hash = ?;
 
--- A time ahead of now is that of a clock that was wrong.
+-- Locks the row, or fails at once if somebody has it. A time ahead of now is
+-- that of a clock that was wrong.
 -- Arguments: credential_id, the least time between two writes in microseconds.
--- name: credential_used
--- rows: 1: written; 0: no such credential, or it was written a moment ago
-UPDATE credential SET last_used_at = NOW(3)
+-- name: credential_due
+-- rows: one: its use is to be written down; none: it was a moment ago
+SELECT credential_id
+FROM credential
 WHERE credential_id = ? AND (last_used_at IS NULL
 	OR last_used_at > NOW(3)
-	OR last_used_at <= NOW(3) - INTERVAL ? MICROSECOND);
+	OR last_used_at <= NOW(3) - INTERVAL ? MICROSECOND)
+FOR UPDATE NOWAIT;
+
+-- name: credential_used
+-- rows: 1
+UPDATE credential SET last_used_at = NOW(3) WHERE credential_id = ?;
 
 -- Arguments: credential_id, partner_id, kind (KEY or CERT), hash, scopes,
 -- warehouses (JSON array or NULL), days until it expires or NULL.

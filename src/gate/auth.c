@@ -446,31 +446,37 @@ enum auth_result auth_check(struct auth *auth, struct db *db,
 }
 
 struct note {
+	struct auth *auth;
 	struct sv id;
-	uint64_t every_ms;
 };
 
-/* A row that somebody has locked is not waited for. */
+/* A row that somebody has locked is not waited for: credential_due fails. */
 static enum db_step note_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
 	const struct note *n = arg;
+	struct db_val id = db_text(n->id);
+	struct db_table due;
 	uint64_t written;
 
 	(void)at;
-	if (!db_lock_wait(db, 0, f) ||
-	    !db_exec(db, STMT_CREDENTIAL_USED,
-		     DB_ARGS(db_text(n->id), db_uint(n->every_ms * 1000)),
-		     &written, f))
+	arena_reset(&n->auth->arena);
+	if (!db_query(db, STMT_CREDENTIAL_DUE,
+		      DB_ARGS(id, db_uint(n->auth->note_ms * 1000)),
+		      &n->auth->arena, &due, f))
 		return DB_STEP_FAIL;
-	return written ? DB_STEP_COMMIT : DB_STEP_ROLLBACK;
+	if (!due.rows)
+		return DB_STEP_ROLLBACK;
+	if (!db_exec(db, STMT_CREDENTIAL_USED, DB_ARGS(id), &written, f))
+		return DB_STEP_FAIL;
+	return DB_STEP_COMMIT;
 }
 
 /* One try: a deadline that is past allows no second. Whatever becomes of it,
  * the next one is due in a while. */
 static void note(struct auth *auth, struct db *db, struct cached *slot)
 {
-	struct note n = {sv_of(slot->who.credential), auth->note_ms};
+	struct note n = {auth, sv_of(slot->who.credential)};
 	struct fail ignored = FAIL_INIT;
 	uint64_t now_ms = clock_mono_ms();
 
