@@ -113,8 +113,8 @@ struct exchange {
 /* The value of a query parameter; SV_NONE if it was not sent. */
 struct sv exchange_param(const struct exchange *x, const char *name);
 
-/* How many workers slow requests of one partner may hold; 0: there is no
- * limit, with one worker. */
+/* How many workers slow requests of one partner may hold; 0: all of them, or
+ * there is but one. */
 uint64_t exchange_share(const struct conf *c);
 
 /* The request may take so long from now on, whatever was said before. */

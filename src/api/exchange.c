@@ -17,9 +17,9 @@ uint64_t exchange_share(const struct conf *c)
 {
 	uint64_t share = c->workers * c->partner_share / 100;
 
-	if (c->workers < 2)
-		return 0;
-	return share ? share : 1;
+	if (!share)
+		share = 1;
+	return share < c->workers ? share : 0;
 }
 
 void exchange_extend(struct exchange *x, uint64_t ms)

@@ -204,7 +204,7 @@ static bool check_scope(struct exchange *x, struct fail *f)
 }
 
 /* A partner whose slow requests hold its share of the workers gets no further
- * one. Where there is but one worker nobody can be kept from it. */
+ * one. */
 static bool check_share(struct exchange *x, struct fail *f)
 {
 	uint64_t most = exchange_share(x->conf);

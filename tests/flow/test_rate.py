@@ -483,13 +483,22 @@ class Busy(Case):
         self.assertNotIn(200, [getattr(a, "status", 0) for a in answers])
 
 
-class OneWorker(unittest.TestCase):
-    def test_one_worker_has_no_cap(self):
-        with Service(workers=1) as s:
+class Share(unittest.TestCase):
+    def most(self, **conf):
+        with Service(**conf) as s:
             s.waybill("partner", "add", "ACME")
             s.serve()
             got = s.get(LIMITS, s.key("ACME")).json()
-        self.assertIsNone(got["concurrency"]["slow_requests_max"])
+        return got["concurrency"]["slow_requests_max"]
+
+    def test_one_worker_has_no_cap(self):
+        self.assertIsNone(self.most(workers=1))
+
+    def test_a_share_of_all_workers_is_no_cap(self):
+        self.assertIsNone(self.most(workers=2, partner_share=100))
+
+    def test_the_share_is_at_least_one_worker(self):
+        self.assertEqual(self.most(workers=2, partner_share=1), 1)
 
 
 if __name__ == "__main__":
