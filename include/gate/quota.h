@@ -9,7 +9,7 @@
  *	case QUOTA_AGAIN: DB_STEP_AGAIN
  *	case QUOTA_FAIL:  f says why
  *	}
- *	more than q.room would be charged: quota_refused(&q, charged, f)
+ *	more than q.room would be charged: quota_refused(&q, charged, what, f)
  *	else quota_charge(db, &q, charged, f)
  *
  * `most` is the most these items can cost; what they do cost is known when all
@@ -106,11 +106,6 @@ MUST_CHECK bool quota_lately(struct db *db, uint32_t partner_id, uint64_t limit,
 			     struct arena *a, struct quota_state *s_r,
 			     struct fail *f);
 void quota_seen(uint32_t partner_id, const struct quota_state *s);
-
-/* In a transaction of the owner's that has written the partner's row: its
- * jobs that wait for the quota may be tried at once. */
-MUST_CHECK bool quota_wake_jobs(struct db *db, uint32_t partner_id,
-				struct arena *a, struct fail *f);
 
 /* Transactions of its own, by the owner: days before this one, a few rows at
  * a time. */

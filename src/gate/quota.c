@@ -8,7 +8,8 @@
  * higher one holds: limit minus stretch never falls when the limit rises.
  *
  * On a cluster a slot may be held on two nodes at once; of those one loses at
- * COMMIT, because both have written it.
+ * COMMIT, because both have written it. The sum must hold what other nodes have
+ * committed before (wsrep_sync_wait=1).
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/quota.h"
@@ -284,23 +285,6 @@ bool quota_lately(struct db *db, uint32_t partner_id, uint64_t limit,
 	if (!quota_look(db, partner_id, limit, a, s_r, f))
 		return false;
 	quota_seen(partner_id, s_r);
-	return true;
-}
-
-bool quota_wake_jobs(struct db *db, uint32_t partner_id, struct arena *a,
-		     struct fail *f)
-{
-	struct db_table t;
-	uint64_t affected;
-
-	if (!db_query(db, STMT_QUOTA_WAITING, DB_ARGS(db_uint(partner_id)), a,
-		      &t, f))
-		return false;
-	for (size_t i = 0; i < t.rows; i++)
-		if (!db_exec(db, STMT_QUOTA_WAKE,
-			     DB_ARGS(db_uint(partner_id), *db_cell(&t, i, 0)),
-			     &affected, f))
-			return false;
 	return true;
 }
 

@@ -458,7 +458,7 @@ static enum db_step job_work(struct db *db, const struct db_attempt *at,
 	struct job_act *j = arg;
 
 	(void)at;
-	if (j->wake ? quota_wake_jobs(db, j->job->partner_id, j->arena, f)
+	if (j->wake ? queue_wake(db, j->job->partner_id, j->arena, f)
 		    : queue_add(db, j->job, f))
 		return DB_STEP_COMMIT;
 	return DB_STEP_FAIL;
