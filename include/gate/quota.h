@@ -33,11 +33,13 @@
  * a very small quota. A process remembers whose day is in its last stretch.
  *
  * Guarantees, cited by tests:
- *  Q1  What is charged on a day never passes the limit, not by one, not for a
+ *  U1  What is charged on a day never passes the limit, not by one, not for a
  *      moment. (After a change of the limit: the higher one, for auth_cache.)
- *  Q2  What is refused would have passed it.
- *  Q3  The day is the database's, and one transaction charges one day.
- *  Q4  Fast ones of a partner do not wait for each other.
+ *  U2  What is refused would have passed it.
+ *  U3  The day is the database's, and one transaction charges one day.
+ *  U4  Fast ones of a partner do not wait for each other, unless they meet in
+ *      a slot: slots go by the connection's number, and who had to wait takes
+ *      another one the next time.
  *
  * Order of locks: key or job, slots, items.
  */

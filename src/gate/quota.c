@@ -1,6 +1,6 @@
-/* The item quota. The guarantees Q1 to Q4 stand in the header.
+/* The item quota. The guarantees U1 to U4 stand in the header.
  *
- * Why Q1 holds among fast ones: of all that were committed by some moment,
+ * Why U1 holds among fast ones: of all that were committed by some moment,
  * take the one that read the sum last. Each other one was in that sum, or was
  * under way then, holding a slot of its own, of quota_fast_max() at most. The
  * reader left room for as many of those as there are slots. A strict one has
@@ -161,7 +161,7 @@ static enum quota_result fast_begun(struct quota *q)
 	return QUOTA_GO;
 }
 
-/* Q3: it is the day we think it is, or that day is taken the next time. */
+/* U3: it is the day we think it is, or that day is taken the next time. */
 static enum quota_result look(struct db *db, struct quota *q, uint64_t most,
 			      struct arena *a, struct fail *f)
 {

@@ -1,5 +1,5 @@
 """The item quota: what counts, what is refused, and that it is exact whoever
-comes at once or dies (contract, section 6; Q1 to Q3 of include/gate/quota.h).
+comes at once or dies (contract, section 6; U1 to U3 of include/gate/quota.h).
 
 A day is not waited for: what was used is moved to yesterday.
 """

@@ -1,4 +1,4 @@
-/* gate/quota on a real server: Q1 to Q4. Charges here stand alone, without
+/* gate/quota on a real server: U1 to U4. Charges here stand alone, without
  * items. Each test has a partner of its own: a process remembers partners. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
@@ -312,7 +312,7 @@ static void the_last_item_fits_and_one_more_does_not(void)
 	world_close(&w);
 }
 
-/* Q3: a process whose clock is a day behind. */
+/* U3: a process whose clock is a day behind. */
 static void the_day_is_the_databases(void)
 {
 	uint32_t today;
