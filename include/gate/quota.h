@@ -9,7 +9,7 @@
  *	case QUOTA_AGAIN: DB_STEP_AGAIN
  *	case QUOTA_FAIL:  f says why
  *	}
- *	more than q.room would be charged: quota_refused(&q, charged, f)
+ *	more than q.room would be charged: quota_refused(&q, charged, what, f)
  *	else quota_charge(db, &q, charged, f)
  *
  * `most` is the most these items can cost; what they do cost is known when all
@@ -33,11 +33,13 @@
  * a very small quota. A process remembers whose day is in its last stretch.
  *
  * Guarantees, cited by tests:
- *  Q1  What is charged on a day never passes the limit, not by one, not for a
+ *  U1  What is charged on a day never passes the limit, not by one, not for a
  *      moment. (After a change of the limit: the higher one, for auth_cache.)
- *  Q2  What is refused would have passed it.
- *  Q3  The day is the database's, and one transaction charges one day.
- *  Q4  Fast ones of a partner do not wait for each other.
+ *  U2  What is refused would have passed it.
+ *  U3  The day is the database's, and one transaction charges one day.
+ *  U4  Fast ones of a partner do not wait for each other, unless they meet in
+ *      a slot: slots go by the connection's number, and who had to wait takes
+ *      another one the next time.
  *
  * Order of locks: key or job, slots, items.
  */
@@ -106,11 +108,6 @@ MUST_CHECK bool quota_lately(struct db *db, uint32_t partner_id, uint64_t limit,
 			     struct arena *a, struct quota_state *s_r,
 			     struct fail *f);
 void quota_seen(uint32_t partner_id, const struct quota_state *s);
-
-/* In a transaction of the owner's that has written the partner's row: its
- * jobs that wait for the quota may be tried at once. */
-MUST_CHECK bool quota_wake_jobs(struct db *db, uint32_t partner_id,
-				struct arena *a, struct fail *f);
 
 /* Transactions of its own, by the owner: days before this one, a few rows at
  * a time. */

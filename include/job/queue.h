@@ -157,7 +157,12 @@ MUST_CHECK bool queue_give_back(struct db *db, const struct job *j,
 				uint64_t not_before_ms, const char *waiting_for,
 				struct fail *f);
 
-/* The same after a fault that may not go away: counts as an owner lost, and
+/* In the transaction that has changed the partner's quota: its jobs that wait
+ * for it may be tried at once. */
+MUST_CHECK bool queue_wake(struct db *db, uint32_t partner_id, struct arena *a,
+			   struct fail *f);
+
+/* As queue_give_back() after a fault that may not go away: an owner lost, and
  * the third makes the job FAILED with `why`. */
 MUST_CHECK bool queue_strike(struct db *db, const struct job *j,
 			     uint64_t not_before_ms, const struct fail *why,

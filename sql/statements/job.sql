@@ -230,6 +230,22 @@ WHERE partner_id = ? AND job_id = ? AND token = ? AND open_as IS NOT NULL;
 SELECT quota_items_per_day FROM partner WHERE partner_id = ?
 LOCK IN SHARE MODE;
 
+-- Jobs of a partner that wait for the quota. The index is named: a partner may
+-- have many jobs that are finished. Argument: partner_id.
+-- name: job_waiting
+-- rows: one each: job_id
+-- literals: 'quota'
+SELECT job_id
+FROM job FORCE INDEX (job_lane)
+WHERE open_as IN (1, 2) AND partner_id = ? AND waiting_for = 'quota';
+
+-- Arguments: partner_id, job_id.
+-- name: job_wake
+-- rows: 1; 0: it waits no longer
+-- literals: 'quota'
+UPDATE job FORCE INDEX (PRIMARY) SET not_before = NULL, waiting_for = NULL
+WHERE partner_id = ? AND job_id = ? AND waiting_for = 'quota';
+
 -- Arguments: partner_id, job_id.
 -- name: job_ask_cancel
 -- rows: 1; 0: it was asked already

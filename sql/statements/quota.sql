@@ -51,19 +51,3 @@ WHERE partner_id = ? AND day = TIMESTAMPDIFF(DAY, '1970-01-01', NOW());
 -- name: quota_sweep
 -- rows: how many were deleted
 DELETE FROM quota_use WHERE day < ? LIMIT ?;
-
--- Jobs of a partner that wait for the quota. The index is named: a partner may
--- have many jobs that are finished. Argument: partner_id.
--- name: quota_waiting
--- rows: one each: job_id
--- literals: 'quota'
-SELECT job_id
-FROM job FORCE INDEX (job_lane)
-WHERE open_as IN (1, 2) AND partner_id = ? AND waiting_for = 'quota';
-
--- Arguments: partner_id, job_id.
--- name: quota_wake
--- rows: 1; 0: it waits no longer
--- literals: 'quota'
-UPDATE job FORCE INDEX (PRIMARY) SET not_before = NULL, waiting_for = NULL
-WHERE partner_id = ? AND job_id = ? AND waiting_for = 'quota';

@@ -1,6 +1,6 @@
-/* The item quota. The guarantees Q1 to Q4 stand in the header.
+/* The item quota. The guarantees U1 to U4 stand in the header.
  *
- * Why Q1 holds among fast ones: of all that were committed by some moment,
+ * Why U1 holds among fast ones: of all that were committed by some moment,
  * take the one that read the sum last. Each other one was in that sum, or was
  * under way then, holding a slot of its own, of quota_fast_max() at most. The
  * reader left room for as many of those as there are slots. A strict one has
@@ -8,7 +8,8 @@
  * higher one holds: limit minus stretch never falls when the limit rises.
  *
  * On a cluster a slot may be held on two nodes at once; of those one loses at
- * COMMIT, because both have written it.
+ * COMMIT, because both have written it. The sum must hold what other nodes have
+ * committed before (wsrep_sync_wait=1).
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/quota.h"
@@ -160,7 +161,7 @@ static enum quota_result fast_begun(struct quota *q)
 	return QUOTA_GO;
 }
 
-/* Q3: it is the day we think it is, or that day is taken the next time. */
+/* U3: it is the day we think it is, or that day is taken the next time. */
 static enum quota_result look(struct db *db, struct quota *q, uint64_t most,
 			      struct arena *a, struct fail *f)
 {
@@ -284,23 +285,6 @@ bool quota_lately(struct db *db, uint32_t partner_id, uint64_t limit,
 	if (!quota_look(db, partner_id, limit, a, s_r, f))
 		return false;
 	quota_seen(partner_id, s_r);
-	return true;
-}
-
-bool quota_wake_jobs(struct db *db, uint32_t partner_id, struct arena *a,
-		     struct fail *f)
-{
-	struct db_table t;
-	uint64_t affected;
-
-	if (!db_query(db, STMT_QUOTA_WAITING, DB_ARGS(db_uint(partner_id)), a,
-		      &t, f))
-		return false;
-	for (size_t i = 0; i < t.rows; i++)
-		if (!db_exec(db, STMT_QUOTA_WAKE,
-			     DB_ARGS(db_uint(partner_id), *db_cell(&t, i, 0)),
-			     &affected, f))
-			return false;
 	return true;
 }
 

@@ -463,6 +463,23 @@ bool queue_give_back(struct db *db, const struct job *j, uint64_t not_before_ms,
 			   f);
 }
 
+bool queue_wake(struct db *db, uint32_t partner_id, struct arena *a,
+		struct fail *f)
+{
+	struct db_table t;
+	uint64_t affected;
+
+	if (!db_query(db, STMT_JOB_WAITING, DB_ARGS(db_uint(partner_id)), a, &t,
+		      f))
+		return false;
+	for (size_t i = 0; i < t.rows; i++)
+		if (!db_exec(db, STMT_JOB_WAKE,
+			     DB_ARGS(db_uint(partner_id), *db_cell(&t, i, 0)),
+			     &affected, f))
+			return false;
+	return true;
+}
+
 bool queue_strike(struct db *db, const struct job *j, uint64_t not_before_ms,
 		  const struct fail *why, struct fail *f)
 {

@@ -2,7 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "db/txn.h"
-#include "gate/quota.h"
+#include "job/queue.h"
 #include "main/cli.h"
 #include "main/trail.h"
 
@@ -187,8 +187,8 @@ static enum db_step set_work(struct db *db, const struct db_attempt *at,
 		return DB_STEP_FAIL;
 	/* A job that waits for the quota looks again. */
 	if (cli_given(c->cli, "--quota") &&
-	    !quota_wake_jobs(db, (uint32_t)db_cell(now, 0, P_ID)->u,
-			     &c->cli->arena, f))
+	    !queue_wake(db, (uint32_t)db_cell(now, 0, P_ID)->u,
+			&c->cli->arena, f))
 		return DB_STEP_FAIL;
 	return trail_step(&c->trail, db, f);
 }

@@ -1,4 +1,4 @@
-/* gate/quota on a real server: Q1 to Q4. Charges here stand alone, without
+/* gate/quota on a real server: U1 to U4. Charges here stand alone, without
  * items. Each test has a partner of its own: a process remembers partners. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
@@ -312,7 +312,7 @@ static void the_last_item_fits_and_one_more_does_not(void)
 	world_close(&w);
 }
 
-/* Q3: a process whose clock is a day behind. */
+/* U3: a process whose clock is a day behind. */
 static void the_day_is_the_databases(void)
 {
 	uint32_t today;
@@ -431,11 +431,15 @@ static void old_days_are_swept_and_the_rest_is_kept(void)
 
 	if (!start(&w))
 		return;
-	world_sql(&w, "INSERT INTO quota_use SELECT 1, 100, seq, 1, 1 "
-		      "FROM seq_0_to_2500; "
-		      "INSERT INTO quota_use VALUES (1, 101, 0, 5, 1)");
+	world_sql(&w,
+		  "INSERT INTO quota_use WITH d AS (SELECT 0 AS n UNION ALL "
+		  "SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL "
+		  "SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL "
+		  "SELECT 7) SELECT 1, 100, a.n + 8 * b.n + 64 * c.n + "
+		  "512 * d.n, 1, 1 FROM d a, d b, d c, d; "
+		  "INSERT INTO quota_use VALUES (1, 101, 0, 5, 1)");
 	WANT_DONE(quota_sweep(w.db, 101, &swept, &f), &f);
-	WANT_U64(swept, 2501);
+	WANT_U64(swept, 4096);
 	WANT_SQL(&w, "101\t5", "SELECT day, used FROM quota_use");
 	world_close(&w);
 }
@@ -454,7 +458,7 @@ static enum db_step job_work(struct db *db, const struct db_attempt *at,
 	struct job_act *j = arg;
 
 	(void)at;
-	if (j->wake ? quota_wake_jobs(db, j->job->partner_id, j->arena, f)
+	if (j->wake ? queue_wake(db, j->job->partner_id, j->arena, f)
 		    : queue_add(db, j->job, f))
 		return DB_STEP_COMMIT;
 	return DB_STEP_FAIL;
