@@ -430,6 +430,18 @@ demo_env()
 	mv "$var/demo.env.new" "$var/demo.env"
 }
 
+# With somebody else's database nothing else waits for it, and a schema that is
+# current is migrated in no time.
+wait_supervisord()
+{
+	local i
+	for i in {1..600}; do
+		[ ! -S "$run/ctl.sock" ] || return 0
+		[ $((i % 20)) != 0 ] || supervisord_alive
+		sleep 0.1
+	done
+}
+
 stack_start()
 {
 	stack_stop
@@ -451,6 +463,7 @@ stack_start()
 	fi
 	waybill migrate >"$var/log/migrate.log" 2>&1 || die "the schema could" \
 		"not be migrated: $(tail -n 3 "$var/log/migrate.log")"
+	wait_supervisord
 	stack_ctl start fcgi:'*' worker:'*' retention nginx \
 		>"$var/log/start.log" 2>&1 || :
 	wait_ready
