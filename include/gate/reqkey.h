@@ -80,6 +80,10 @@ enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 MUST_CHECK bool reqkey_store(struct db *db, const struct reqkey *key,
 			     int status, struct sv body, struct fail *f);
 
+/* Some of the keys that have expired, in a transaction of its own; none: that
+ * was all. For the owner: the service may not delete keys. */
+MUST_CHECK bool reqkey_sweep(struct db *db, uint64_t *swept_r, struct fail *f);
+
 /* The fingerprint of a request: SHA-256 of method, path and query, each with
  * its length, and of the unpacked body. A body that comes in pieces is added to
  * reqkey_digest() with digest_add(). */

@@ -59,6 +59,14 @@ void chunks_drop(struct db *db, struct id job_id);
 MUST_CHECK bool chunks_sweep(struct db *db, uint64_t before_wall_ms,
 			     uint64_t *intakes_r, struct fail *f);
 
+/* What a refresh named and nobody asks for any more: of a COMPLETED one, or of
+ * a finished one whose chunks are dropped, so that it cannot be queued again.
+ * Some of one of them; none: that was all. */
+enum chunks_of { CHUNKS_DONE, CHUNKS_GONE };
+MUST_CHECK bool chunks_drop_names(struct db *db, enum chunks_of which,
+				  struct arena *a, uint64_t *dropped_r,
+				  struct fail *f);
+
 struct chunk {
 	uint32_t first_index, items;
 	/* One item a line, line i being the item at position i; an item that

@@ -177,11 +177,22 @@ MUST_CHECK bool queue_cancel(struct db *db, uint32_t partner_id,
 
 /* In a transaction: a FAILED or CANCELLED job is QUEUED again, at the end of
  * its lane, and goes on from its checkpoint. FAIL_JOB_KEPT: it is not
- * finished, completed, a full-refresh (what it names is not kept), or its
- * chunks are gone. FAIL_JOB_IN_FLIGHT: the lane's rules. */
+ * finished, completed, older than the retention, its chunks are gone, or it
+ * is a full-refresh and something has entered its lane since.
+ * FAIL_JOB_IN_FLIGHT: the lane's rules. */
+struct requeue {
+	uint64_t not_before_wall_ms; /* older ones may be dropped any time */
+	bool confirm; /* of a full-refresh: the destruction is meant */
+};
 MUST_CHECK bool queue_requeue(struct db *db, uint32_t partner_id,
-			      struct id job_id, struct arena *a,
-			      struct fail *f);
+			      struct id job_id, const struct requeue *how,
+			      struct arena *a, struct fail *f);
+
+/* The first day (UTC, since 1970) of which an unfinished job needs anything:
+ * its chunks, its batch, or the refresh it undoes. UINT32_MAX: there is none.
+ */
+MUST_CHECK bool queue_oldest_day(struct db *db, uint32_t *day_r,
+				 struct fail *f);
 
 /* Is another partner waiting while we go on with this one? */
 MUST_CHECK bool queue_others_wait(struct db *db, uint32_t partner_id,

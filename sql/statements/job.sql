@@ -278,6 +278,13 @@ FROM (SELECT j.lease_until
 		AND (j.not_before IS NULL OR j.not_before <= NOW(6))) c
 LIMIT 1;
 
+-- Ids begin with their time.
+-- name: job_oldest
+-- rows: one: the oldest id that an unfinished job needs; NULL: there is none
+SELECT MIN(LEAST(job_id, batch_id, COALESCE(undoes, job_id)))
+FROM job
+WHERE open_as IN (1, 2);
+
 -- name: job_gauges
 -- rows: one, of what is unfinished: queued, running, leased, age of the oldest (s)
 SELECT COUNT(CASE WHEN state = 1 THEN 1 END),

@@ -127,9 +127,10 @@ WHERE job_key = ?;
 SELECT partner_id FROM job WHERE job_id = ?;
 
 -- A finished job is QUEUED again, at the end of its lane, which it has
--- entered in this transaction. Arguments: partner_id, job_id.
+-- entered in this transaction; a full-refresh only if nothing has entered it
+-- since. Arguments: confirmed (0 or 1), partner_id, job_id.
 -- name: job_requeue
--- rows: 1; 0: it is neither FAILED nor CANCELLED
+-- rows: 1; 0: it is neither FAILED nor CANCELLED, or the lane has moved on
 UPDATE job j
 JOIN lane l ON l.partner_id = j.partner_id AND l.collection = j.collection
 SET j.state = 1,
@@ -139,11 +140,12 @@ SET j.state = 1,
 	j.token = 0,
 	j.step = j.step + 1,
 	j.cancel_requested = 0,
+	j.confirmed = GREATEST(j.confirmed, ?),
 	j.error_slug = NULL,
 	j.error_detail = NULL,
 	j.finished_at = NULL
 WHERE j.partner_id = ? AND j.job_id = ? AND j.open_as IS NULL
-	AND j.state IN (4, 5);
+	AND j.state IN (4, 5) AND (j.kind <> 2 OR j.seq = l.next_seq - 2);
 
 -- The same for a job of no lane.
 -- name: job_requeue_free

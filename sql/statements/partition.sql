@@ -41,6 +41,36 @@ ALTER TABLE batch_item REORGANIZE PARTITION pmax INTO
 ALTER TABLE job_chunk REORGANIZE PARTITION pmax INTO
 	({days} PARTITION pmax VALUES LESS THAN MAXVALUE);
 
+-- Arguments: a table's name, a day.
+-- name: partition_old
+-- rows: one for each partition that holds earlier days alone, oldest first: its day
+SELECT CAST(partition_description AS UNSIGNED) - 1
+FROM information_schema.partitions
+WHERE table_schema = DATABASE() AND table_name = ?
+	AND partition_description <> 'MAXVALUE'
+	AND CAST(partition_description AS UNSIGNED) <= ?
+ORDER BY CAST(partition_description AS UNSIGNED);
+
+-- name: partition_drop_response
+-- rows: none; 1507: somebody else dropped it
+-- protocol: text
+ALTER TABLE response DROP PARTITION p{day};
+
+-- name: partition_drop_batch
+-- rows: as partition_drop_response
+-- protocol: text
+ALTER TABLE batch DROP PARTITION p{day};
+
+-- name: partition_drop_batch_item
+-- rows: as partition_drop_response
+-- protocol: text
+ALTER TABLE batch_item DROP PARTITION p{day};
+
+-- name: partition_drop_job_chunk
+-- rows: as partition_drop_response
+-- protocol: text
+ALTER TABLE job_chunk DROP PARTITION p{day};
+
 -- name: partition_stray_response
 -- rows: one if pmax holds any, else none
 SELECT 1 FROM response PARTITION (pmax) LIMIT 1;

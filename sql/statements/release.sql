@@ -87,10 +87,20 @@ ORDER BY q.collection, q.quarantine_id
 LIMIT ?;
 
 -- name: refresh_leftover
--- rows: one, or none: a finished job whose names are still there: job_id
+-- rows: one, or none: a COMPLETED job whose names are still there: job_id
+SELECT n.job_id
+FROM (SELECT DISTINCT job_id FROM refresh_name) n
+JOIN job j ON j.job_id = n.job_id AND j.state = 3
+LIMIT 1;
+
+-- Without its chunks a FAILED or CANCELLED job cannot be queued again.
+-- name: refresh_forgotten
+-- rows: one, or none: a finished job that has names, but no chunks any more: job_id
 SELECT n.job_id
 FROM (SELECT DISTINCT job_id FROM refresh_name) n
 JOIN job j ON j.job_id = n.job_id AND j.open_as IS NULL
+LEFT JOIN job_chunk c ON c.job_id = n.job_id AND c.chunk_no = 0
+WHERE c.job_id IS NULL
 LIMIT 1;
 
 -- Arguments: job_id, most rows.

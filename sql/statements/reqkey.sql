@@ -62,3 +62,11 @@ LEFT JOIN batch b ON b.batch_id = k.batch_id
 		DIV 86400000
 WHERE k.partner_id = ? AND k.surface = ? AND k.correlation_id = ?
 	AND k.expires_at > NOW(3);
+
+-- Whether a key is live is decided by expires_at: one that is swept late, or
+-- taken over at the same moment, is no less right.
+-- name: reqkey_sweep
+-- rows: as many as were swept, at most 1000
+DELETE FROM request_key WHERE expires_at <= NOW(3)
+ORDER BY expires_at
+LIMIT 1000;

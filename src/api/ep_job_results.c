@@ -38,6 +38,7 @@ enum {
 	J_BATCH = 1,
 	J_COLLECTION = 2,
 	J_ACCEPTED = 9, /* then as enum item_status goes on */
+	J_FINISHED = 21,
 };
 
 /* Columns of STMT_JOB_RESULT_PAGE. */
@@ -77,6 +78,18 @@ struct results {
 	uint64_t expected, sent;
 };
 
+/* As with keys, it is the time that decides, not whether they are dropped. */
+static bool are_kept(const struct results *r, bool finished, struct fail *f)
+{
+	const struct exchange *x = r->x;
+
+	if (!finished || db_wall_ms(x->db) <= id_wall_ms(r->batch_id) +
+						      x->conf->retention_ms)
+		return true;
+	return fail_set(f, FAIL_NOT_FOUND,
+			"the results of the job are no longer kept");
+}
+
 static bool find_job(struct results *r, struct fail *f)
 {
 	struct exchange *x = r->x;
@@ -98,7 +111,7 @@ static bool find_job(struct results *r, struct fail *f)
 		r->counts[i] = db_cell(&t, 0, J_ACCEPTED + i - 1)->u;
 		r->end += r->counts[i];
 	}
-	return true;
+	return are_kept(r, db_cell(&t, 0, J_FINISHED)->kind != DB_NULL, f);
 }
 
 static struct sv position_text(struct arena *a, uint64_t position)

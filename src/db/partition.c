@@ -10,15 +10,16 @@ enum { TRIES = 3, DDL_MAX = 4096 };
 
 static const struct partitioned {
 	const char *table;
-	enum stmt make, stray;
+	enum stmt make, drop, stray;
 } TABLES[PARTITION_TABLES] = {
-	{"response", STMT_PARTITION_MAKE_RESPONSE,
+	{"response", STMT_PARTITION_MAKE_RESPONSE, STMT_PARTITION_DROP_RESPONSE,
 	 STMT_PARTITION_STRAY_RESPONSE},
-	{"batch", STMT_PARTITION_MAKE_BATCH, STMT_PARTITION_STRAY_BATCH},
+	{"batch", STMT_PARTITION_MAKE_BATCH, STMT_PARTITION_DROP_BATCH,
+	 STMT_PARTITION_STRAY_BATCH},
 	{"batch_item", STMT_PARTITION_MAKE_BATCH_ITEM,
-	 STMT_PARTITION_STRAY_BATCH_ITEM},
+	 STMT_PARTITION_DROP_BATCH_ITEM, STMT_PARTITION_STRAY_BATCH_ITEM},
 	{"job_chunk", STMT_PARTITION_MAKE_JOB_CHUNK,
-	 STMT_PARTITION_STRAY_JOB_CHUNK},
+	 STMT_PARTITION_DROP_JOB_CHUNK, STMT_PARTITION_STRAY_JOB_CHUNK},
 };
 
 /* What somebody else's partition of the same day makes of ours: a name that
@@ -26,6 +27,11 @@ static const struct partitioned {
 static bool is_made_by_another(unsigned code)
 {
 	return code == 1517 || code == 1493;
+}
+
+static bool is_dropped_by_another(unsigned code)
+{
+	return code == 1507;
 }
 
 /* The template with {day} and {next}, or {days}, filled in. The only place
@@ -81,12 +87,37 @@ static enum db_step make_work(struct db *db, const struct db_attempt *at,
 	return DB_STEP_ROLLBACK;
 }
 
+static enum db_step drop_work(struct db *db, const struct db_attempt *at,
+			      void *arg, struct fail *f)
+{
+	(void)at;
+	fault_at("partition.before_drop");
+	if (!db_run_step(db, arg, f))
+		return DB_STEP_FAIL;
+	fault_at("partition.after_drop");
+	return DB_STEP_ROLLBACK;
+}
+
+/* What the server said goes to the log. */
+static void refused(const struct partitioned *t, const char *what,
+		    struct fail *f)
+{
+	char log[sizeof(f->log)];
+
+	if (fail_info(f->code)->status == 503)
+		return;
+	memcpy(log, f->log, sizeof(log));
+	fail_set(f, FAIL_DB_REFUSED, "the partitions of %s could not be %s",
+		 t->table, what);
+	fail_log(f, "%s", log);
+}
+
 enum made { MADE_OURS, MADE_BY_ANOTHER, MADE_FAIL };
 
 static enum made make(struct db *db, const struct partitioned *t,
 		      uint32_t first, uint32_t last, struct fail *f)
 {
-	char log[sizeof(f->log)], text[DDL_MAX];
+	char text[DDL_MAX];
 	struct buf b;
 
 	buf_init(&b, sizeof(text) - 1);
@@ -101,12 +132,7 @@ static enum made make(struct db *db, const struct partitioned *t,
 		return MADE_OURS;
 	if (is_made_by_another(db_last_code(db)))
 		return MADE_BY_ANOTHER;
-	if (fail_info(f->code)->status != 503) {
-		memcpy(log, f->log, sizeof(log));
-		fail_set(f, FAIL_DB_REFUSED,
-			 "the partitions of %s could not be made", t->table);
-		fail_log(f, "%s", log);
-	}
+	refused(t, "made", f);
 	return MADE_FAIL;
 }
 
@@ -191,6 +217,66 @@ bool partition_run(struct db *owner, uint32_t today,
 		bug("partitions are the owner's");
 	db_be_patient(owner, true);
 	ok = run_all(owner, today, s_r, f);
+	db_be_patient(owner, false);
+	return ok;
+}
+
+static bool drop_day(struct db *db, const struct partitioned *t, uint32_t day,
+		     unsigned *dropped, struct fail *f)
+{
+	char text[DDL_MAX];
+	struct buf b;
+
+	buf_init(&b, sizeof(text) - 1);
+	fill_in(&b, STMT_TABLE[t->drop].text, NULL, day);
+	snprintf(text, sizeof(text), "%s", buf_cstr(&b));
+	buf_release(&b);
+	if (db_txn(db,
+		   &(struct db_txn){.name = "partition.drop",
+				    .work = drop_work,
+				    .arg = text},
+		   f)) {
+		++*dropped;
+		return true;
+	}
+	if (!is_dropped_by_another(db_last_code(db))) {
+		refused(t, "dropped", f);
+		return false;
+	}
+	*f = FAIL_INIT;
+	return true;
+}
+
+/* The oldest first: whoever is killed in between leaves no gap. */
+static bool drop_before(struct db *db, const struct partitioned *t,
+			uint32_t keep_from, unsigned *dropped, struct fail *f)
+{
+	struct db_table old;
+	struct arena a;
+	bool ok;
+
+	arena_init(&a, 4096);
+	ok = db_query(db, STMT_PARTITION_OLD,
+		      DB_ARGS(db_text(sv_of(t->table)), db_uint(keep_from)), &a,
+		      &old, f);
+	for (size_t i = 0; ok && i < old.rows; i++)
+		ok = drop_day(db, t, (uint32_t)db_cell(&old, i, 0)->u, dropped,
+			      f);
+	arena_release(&a);
+	return ok;
+}
+
+bool partition_drop(struct db *owner, uint32_t keep_from,
+		    struct partition_state s[PARTITION_TABLES], struct fail *f)
+{
+	bool ok = true;
+
+	if (owner->role != DB_OWNER)
+		bug("partitions are the owner's");
+	db_be_patient(owner, true);
+	for (size_t i = 0; ok && i < PARTITION_TABLES; i++)
+		ok = drop_before(owner, &TABLES[i], keep_from, &s[i].dropped,
+				 f);
 	db_be_patient(owner, false);
 	return ok;
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/metric.h"
 #include "db/stmt.h"
+#include "db/txn.h"
 #include "wire/inflate.h"
 
 enum {
@@ -33,11 +34,6 @@ enum {
 	C_ENCODING,
 	C_BODY
 };
-
-static struct db_val id_val(const struct id *id)
-{
-	return db_text(sv_from(id->b, sizeof(id->b)));
-}
 
 static void copy_bytes(void *out, size_t n, const struct db_val *v)
 {
@@ -132,7 +128,7 @@ enum reqkey_result reqkey_look(struct db *db, const struct reqkey *key,
 
 	if (!db_query(db, STMT_REQKEY_LOOK,
 		      DB_ARGS(db_uint(key->partner_id), db_uint(key->surface),
-			      id_val(&key->correlation)),
+			      db_id(&key->correlation)),
 		      a, &t, f))
 		return REQKEY_FAIL;
 	if (!t.rows)
@@ -159,7 +155,7 @@ enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 
 	if (!db_exec(db, STMT_REQKEY_CLAIM,
 		     DB_ARGS(db_uint(key->partner_id), db_uint(key->surface),
-			     id_val(&key->correlation), id_val(&key->batch_id),
+			     db_id(&key->correlation), db_id(&key->batch_id),
 			     db_text(sv_from(key->fingerprint,
 					     sizeof(key->fingerprint))),
 			     key->collection < 0
@@ -179,7 +175,7 @@ static bool insert_answer(struct db *db, const struct reqkey *key, int status,
 	uint64_t rows;
 
 	return db_exec(db, STMT_REQKEY_STORE,
-		       DB_ARGS(id_val(&key->batch_id),
+		       DB_ARGS(db_id(&key->batch_id),
 			       db_uint(clock_day(id_wall_ms(key->batch_id))),
 			       db_uint((uint64_t)status), db_uint(encoding),
 			       db_text(body)),
@@ -235,4 +231,23 @@ void reqkey_fingerprint(struct sv method, struct sv path, struct sv query,
 
 	digest_add(s, body);
 	digest_free(s, sum_r);
+}
+
+static enum db_step sweep_work(struct db *db, const struct db_attempt *at,
+			       void *arg, struct fail *f)
+{
+	(void)at;
+	return db_exec(db, STMT_REQKEY_SWEEP, DB_NO_ARGS, arg, f)
+		       ? DB_STEP_COMMIT
+		       : DB_STEP_FAIL;
+}
+
+bool reqkey_sweep(struct db *db, uint64_t *swept_r, struct fail *f)
+{
+	return db_txn(db,
+		      &(struct db_txn){.name = "reqkey.sweep",
+				       .work = sweep_work,
+				       .arg = swept_r,
+				       .rerun = true},
+		      f);
 }

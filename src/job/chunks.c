@@ -343,6 +343,45 @@ bool chunks_sweep(struct db *db, uint64_t before_wall_ms, uint64_t *intakes_r,
 	return ok;
 }
 
+static enum db_step drop_names_work(struct db *db, const struct db_attempt *at,
+				    void *arg, struct fail *f)
+{
+	struct drop *d = arg;
+
+	(void)at;
+	return db_exec(db, STMT_REFRESH_NAME_DROP,
+		       DB_ARGS(db_id(&d->job_id), db_uint(DROP_NAMES)),
+		       &d->rows, f)
+		       ? DB_STEP_COMMIT
+		       : DB_STEP_FAIL;
+}
+
+bool chunks_drop_names(struct db *db, enum chunks_of which, struct arena *a,
+		       uint64_t *dropped_r, struct fail *f)
+{
+	struct drop d = {.rows = 0};
+	struct db_table t;
+
+	*dropped_r = 0;
+	if (!db_query(db,
+		      which == CHUNKS_DONE ? STMT_REFRESH_LEFTOVER
+					   : STMT_REFRESH_FORGOTTEN,
+		      DB_NO_ARGS, a, &t, f))
+		return false;
+	if (!t.rows)
+		return true;
+	memcpy(d.job_id.b, db_cell(&t, 0, 0)->bytes.p, sizeof(d.job_id.b));
+	if (!db_txn(db,
+		    &(struct db_txn){.name = "refresh.drop_names",
+				     .work = drop_names_work,
+				     .arg = &d,
+				     .rerun = true},
+		    f))
+		return false;
+	*dropped_r = d.rows;
+	return true;
+}
+
 static bool damaged(struct id job_id, uint32_t chunk_no, const char *why,
 		    struct fail *f)
 {

@@ -533,21 +533,35 @@ static bool chunks_there(struct db *db, const struct job *j, struct arena *a,
 			"the items of the job are no longer kept");
 }
 
-static bool may_requeue(const struct job *j, struct fail *f)
+static bool may_requeue(const struct job *j, const struct requeue *how,
+			struct fail *f)
 {
 	if (j->state != JOB_FAILED && j->state != JOB_CANCELLED)
 		return fail_set(f, FAIL_JOB_KEPT, "the job is %s",
 				job_state_name(j->state));
-	if (j->kind == JOB_REFRESH)
+	if (id_wall_ms(j->job_id) < how->not_before_wall_ms)
 		return fail_set(f, FAIL_JOB_KEPT,
-				"a full-refresh is not queued again: the "
-				"collection has moved on; it has to be sent "
-				"anew");
+				"the job is older than the retention");
+	if (how->confirm && j->kind != JOB_REFRESH)
+		return fail_set(f, FAIL_JOB_KEPT,
+				"there is nothing to confirm: the job is no "
+				"full-refresh");
 	return true;
 }
 
+/* What a full-refresh names was the whole collection when it was sent. It may
+ * still be made so as long as nothing came in between that was meant to follow
+ * it: no bulk, no other refresh, no undoing. What single requests touched
+ * since is left alone by it anyway. */
+static bool moved_on(struct fail *f)
+{
+	return fail_set(f, FAIL_JOB_KEPT,
+			"a full-refresh is not queued again after others came "
+			"to its collection; it has to be sent anew");
+}
+
 bool queue_requeue(struct db *db, uint32_t partner_id, struct id job_id,
-		   struct arena *a, struct fail *f)
+		   const struct requeue *how, struct arena *a, struct fail *f)
 {
 	struct job j = {.partner_id = partner_id, .job_id = job_id};
 	uint64_t affected = 0;
@@ -557,17 +571,41 @@ bool queue_requeue(struct db *db, uint32_t partner_id, struct id job_id,
 		return false;
 	if (!found)
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
-	if (!may_requeue(&j, f) || !chunks_there(db, &j, a, f) ||
-	    (j.kind != JOB_RELEASE && !enter_lane(db, &j, f)) ||
-	    !db_exec(db,
-		     j.kind == JOB_RELEASE ? STMT_JOB_REQUEUE_FREE
-					   : STMT_JOB_REQUEUE,
-		     DB_ARGS(db_uint(partner_id), db_id(&job_id)), &affected,
-		     f))
+	if (!may_requeue(&j, how, f) || !chunks_there(db, &j, a, f))
 		return false;
+	if (j.kind == JOB_RELEASE
+		    ? !db_exec(db, STMT_JOB_REQUEUE_FREE,
+			       DB_ARGS(db_uint(partner_id), db_id(&job_id)),
+			       &affected, f)
+		    : (!enter_lane(db, &j, f) ||
+		       !db_exec(db, STMT_JOB_REQUEUE,
+				DB_ARGS(db_uint(how->confirm),
+					db_uint(partner_id), db_id(&job_id)),
+				&affected, f)))
+		return false;
+	if (affected != 1 && j.kind == JOB_REFRESH)
+		return moved_on(f);
 	if (affected != 1)
 		bug("a job was not queued again");
 	return true;
+}
+
+bool queue_oldest_day(struct db *db, uint32_t *day_r, struct fail *f)
+{
+	struct db_table t;
+	struct arena a;
+	struct id id;
+	bool ok;
+
+	*day_r = UINT32_MAX;
+	arena_init(&a, 1024);
+	ok = db_query(db, STMT_JOB_OLDEST, DB_NO_ARGS, &a, &t, f);
+	if (ok && db_cell(&t, 0, 0)->kind != DB_NULL) {
+		memcpy(id.b, db_cell(&t, 0, 0)->bytes.p, sizeof(id.b));
+		*day_r = clock_day(id_wall_ms(id));
+	}
+	arena_release(&a);
+	return ok;
 }
 
 /* Claiming. */

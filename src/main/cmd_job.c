@@ -19,6 +19,9 @@ static const struct cli_option LIST_OPTIONS[] = {{"--partner", CLI_VALUE},
 						 {"--limit", CLI_VALUE},
 						 {NULL, CLI_FLAG}};
 
+static const struct cli_option REQUEUE_OPTIONS[] = {{"--confirm", CLI_FLAG},
+						    {NULL, CLI_FLAG}};
+
 static const char *const LIST_NAMES[] = {
 	"job_id",   "partner_id", "collection", "mode",
 	"state",    "processed",  "total",      "quarantined",
@@ -293,8 +296,13 @@ struct act {
 static bool run_act(struct db *db, struct act *a, struct fail *f)
 {
 	if (a->requeue)
-		return queue_requeue(db, a->partner_id, a->id, &a->cli->arena,
-				     f);
+		return queue_requeue(
+			db, a->partner_id, a->id,
+			&(struct requeue){
+				.not_before_wall_ms = db_wall_ms(db) -
+						      a->cli->conf.retention_ms,
+				.confirm = cli_given(a->cli, "--confirm")},
+			&a->cli->arena, f);
 	return queue_cancel(db, a->partner_id, a->id, &a->cli->arena, &a->state,
 			    f);
 }
@@ -376,5 +384,6 @@ const struct cli_command CMD_JOB_WATCH = {"job", "watch", "ID", NULL,
 					  1,     1,       true, watch};
 const struct cli_command CMD_JOB_CANCEL = {"job", "cancel", "ID", NULL,
 					   1,     1,        true, cancel};
-const struct cli_command CMD_JOB_REQUEUE = {"job", "requeue", "ID", NULL,
-					    1,     1,         true, requeue};
+const struct cli_command CMD_JOB_REQUEUE = {
+	"job", "requeue", "ID [--confirm]", REQUEUE_OPTIONS, 1,
+	1,     true,      requeue};

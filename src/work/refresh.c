@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "work_private.h"
 
-enum { DROP_NAMES = 1000 };
-
 /* What was touched since the first byte came is left alone: the id of the job
  * is made then, the row when all is stored. */
 static uint64_t received_ms(const struct job *j)
@@ -132,50 +130,4 @@ enum run_step work_refresh(struct run *r, struct job *j, struct fail *f)
 		return tombstone(r, j, f);
 	}
 	bug("phase %d", (int)j->phase);
-}
-
-/* Names of finished jobs. */
-
-struct leftover {
-	struct run *r;
-	struct id job_id;
-	uint64_t dropped;
-};
-
-static enum db_step drop_work(struct db *db, const struct db_attempt *at,
-			      void *arg, struct fail *f)
-{
-	struct leftover *l = arg;
-
-	(void)at;
-	return db_exec(db, STMT_REFRESH_NAME_DROP,
-		       DB_ARGS(db_text(sv_from(l->job_id.b,
-					       sizeof(l->job_id.b))),
-			       db_uint(DROP_NAMES)),
-		       &l->dropped, f)
-		       ? DB_STEP_COMMIT
-		       : DB_STEP_FAIL;
-}
-
-bool work_drop_names(struct run *r, bool *more_r, struct fail *f)
-{
-	struct leftover l = {.r = r};
-	struct db_table t;
-
-	*more_r = false;
-	if (!db_query(r->db, STMT_REFRESH_LEFTOVER, DB_NO_ARGS, r->arena, &t,
-		      f))
-		return false;
-	if (!t.rows)
-		return true;
-	memcpy(l.job_id.b, db_cell(&t, 0, 0)->bytes.p, sizeof(l.job_id.b));
-	if (!db_txn(r->db,
-		    &(struct db_txn){.name = "refresh.drop_names",
-				     .work = drop_work,
-				     .arg = &l,
-				     .rerun = true},
-		    f))
-		return false;
-	*more_r = l.dropped > 0;
-	return true;
 }

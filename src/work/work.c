@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/metric.h"
+#include "job/chunks.h"
 #include "work_private.h"
 
 enum { CHORES_MS = 1000 };
@@ -146,15 +147,16 @@ bool work_part(struct work_part *p, struct fail *f)
 bool work_chores(struct run *r, struct work_chores *w, bool *more_r,
 		 struct fail *f)
 {
-	bool released, dropped;
+	uint64_t dropped;
+	bool released;
 
 	*more_r = false;
 	if (clock_mono_ms() < w->due_ms)
 		return true;
 	if (!work_auto_release(r, w, &released, f) ||
-	    !work_drop_names(r, &dropped, f))
+	    !chunks_drop_names(r->db, CHUNKS_DONE, r->arena, &dropped, f))
 		return false;
-	*more_r = released || dropped;
+	*more_r = released || dropped > 0;
 	w->due_ms = *more_r ? 0 : clock_mono_ms() + CHORES_MS;
 	return true;
 }

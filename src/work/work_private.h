@@ -43,9 +43,8 @@ enum run_step work_undo(struct run *r, struct job *j, struct fail *f);
 enum run_step work_chunk(struct run *r, struct job *j, enum batch_mode mode,
 			 struct fail *f);
 
-/* Parts of work_chores(). */
+/* A part of work_chores(). */
 MUST_CHECK bool work_auto_release(struct run *r, struct work_chores *w,
 				  bool *more_r, struct fail *f);
-MUST_CHECK bool work_drop_names(struct run *r, bool *more_r, struct fail *f);
 
 #endif

@@ -358,20 +358,77 @@ class JobReads(unittest.TestCase):
         self.assertEqual(again.returncode, 1)
         self.assertIn("COMPLETED", again.stderr)
 
-    def test_a_failed_job_tells_why_and_a_refresh_stays_failed(self):
+    def requeue(self, job, *words, want=0):
+        done = self.s.waybill("job", "requeue", job, *words, check=False)
+        self.assertEqual(done.returncode, want, done.stderr)
+        return done.stderr
+
+    def failed_refresh(self):
+        """Of 5,000 items, by its guard."""
         self.p.outcomes("uoms", [uom(f"U{i}", 1) for i in range(5000)])
         job = self.bulk([uom(f"X{i}", 1) for i in range(100)],
                         mode="full-refresh")
+        self.check_destructive(job)
+        return job
+
+    def check_destructive(self, job):
         got = self.over(job)
         self.assertEqual(got["status"], "FAILED")
         self.assertEqual({k: got["error"][k] for k in ("type", "status")}, {
             "type": "/docs/errors.md#refresh-too-destructive", "status": 422})
         self.assertTrue(got["error"]["detail"])
-        done = self.s.waybill("job", "requeue", job, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("sent anew", done.stderr)
+        self.assertEqual(got["summary"]["tombstoned"], 0)
+
+    def test_a_failed_refresh_is_queued_again_once_it_is_confirmed(self):
+        job = self.failed_refresh()
         self.assertEqual(self.s.waybill("job", "watch", job,
                                         check=False).returncode, 1)
+        self.requeue(job)
+        self.check_destructive(job)
+        # Touched after it was received: it stays.
+        self.p.outcomes("uoms", [uom("U7", 2)])
+        self.requeue(job, "--confirm")
+        got = self.over(job)
+        self.assertEqual((got["status"], got["summary"]), ("COMPLETED", {
+            "total": 100, "accepted": 100, "replay": 0, "quarantined": 0,
+            "rejected": 0, "tombstoned": 4999}))
+        self.assertEqual(len(self.results(job, "limit=1000")), 5099)
+        self.assertNotIn("error", got)
+        held = self.p.held("uoms")
+        self.assertEqual(sorted(k for k, h in held.items()
+                                if h.state == "ACTIVE"),
+                         sorted(["U7", *(f"X{i}" for i in range(100))]))
+
+    def test_a_failed_refresh_stays_so_after_others_came(self):
+        job = self.failed_refresh()
+        self.over(self.bulk([uom("NEW")]))
+        self.assertIn("sent anew", self.requeue(job, "--confirm", want=1))
+        self.assertEqual(self.job(job)["status"], "FAILED")
+        # The lane is as free as it was.
+        self.assertEqual(self.p.refresh("uoms", [uom("A")],
+                                        confirm="true").status, 202)
+
+    def test_only_a_refresh_is_confirmed(self):
+        self.worker("stop")
+        job = self.bulk([uom("A")])
+        self.p.control(f"{JOBS}/{job}/cancel")
+        self.assertIn("no full-refresh",
+                      self.requeue(job, "--confirm", want=1))
+        self.assertEqual(self.job(job)["status"], "CANCELLED")
+
+    def test_results_are_kept_for_the_retention(self):
+        """Of a finished job; as with keys, it is the time that decides."""
+        job = self.bulk([uom("A")])
+        batch = self.over(job)["batch_id"][4:]
+        old = f"{int(batch[:12], 16) - 31 * 86400000:012x}" + batch[12:]
+        self.s.sql(f"UPDATE job SET batch_id = X'{old}' WHERE job_id = "
+                   f"X'{job[4:]}'")
+        for headers in ({}, NDJSON):
+            answer = self.p.request(
+                "GET", f"/wms-ingest/v1/jobs/{job}/results", headers)
+            self.assertEqual(answer.status, 404, answer)
+            self.assertIn("no longer kept", answer.json()["detail"])
+        self.assertEqual(self.job(job)["status"], "COMPLETED")
 
     def test_the_operators_command(self):
         job = self.bulk([uom("A"), {}])

@@ -48,6 +48,22 @@ class Case(unittest.TestCase):
                 worker.kill()
                 worker.wait()
 
+    def stopped(self, point):
+        """A worker that stands still there."""
+        w = self.s.worker(WAYBILL_TEST_FAULT=point + ":stop")
+        self.s.wait(lambda: "T (stopped)" in open(
+            f"/proc/{w.pid}/status").read(), what="the stop")
+        return w
+
+    def cancel_at(self, job, look):
+        """Cancels a job while its worker is about to look at it, between two
+        steps, for the so manieth time; gives the worker."""
+        w = self.stopped(f"db.before.job_get:{look}")
+        self.s.waybill("job", "cancel", f"job-{job}")
+        w.send_signal(signal.SIGCONT)
+        self.s.wait(lambda: not self.s.unfinished())
+        return w
+
     def check_all_once(self, job, name, total, revs=1):
         """Counters, results and items say the same: each was created once."""
         s = self.s
@@ -114,9 +130,7 @@ class Crash(Case):
             with self.subTest(point=point):
                 name = "late" + point[-1]
                 job = self.s.enqueue(chunks(name))
-                late = self.s.worker(WAYBILL_TEST_FAULT=point + ":stop")
-                self.s.wait(lambda: "T (stopped)" in open(
-                    f"/proc/{late.pid}/status").read(), what="the stop")
+                late = self.stopped(point)
                 other = self.s.worker()
                 self.s.wait(lambda: not self.s.unfinished(), 40)
                 late.send_signal(signal.SIGCONT)
@@ -348,6 +362,32 @@ class Refresh(Case):
             "SELECT source_id FROM item WHERE state = 1 ORDER BY 1"),
             [["r00000"], ["r00007"]])
 
+    def test_a_cancelled_one_keeps_its_names_and_goes_on(self):
+        """Queued again, it does not tombstone what it names."""
+        self.held(2500)
+        named = [[uom(f"r{i:05}", 2) for i in range(0, 2500, 10)]]
+        job = self.s.enqueue(named, REFRESH, confirmed=1)
+        # Claimed, guarded, applied, guarded, 1,000 tombstones: six looks.
+        w = self.cancel_at(job, 6)
+        got = self.s.job(job)
+        self.assertEqual((got["state"], got["tombstoned"]),
+                         ("CANCELLED", 1000))
+        # A completed one's names go, and so the worker has looked.
+        other = self.s.enqueue([[uom("x", 1)]], REFRESH, partner=2)
+        self.s.wait(lambda: self.s.sql(
+            "SELECT COUNT(*) FROM refresh_name WHERE job_id = "
+            f"X'{other}'") == [["0"]])
+        self.s.end(w)
+        self.assertEqual(self.s.sql("SELECT COUNT(*) FROM refresh_name"),
+                         [["250"]])
+        self.s.waybill("job", "requeue", f"job-{job}")
+        self.s.work()
+        self.assertEqual(self.s.job(job)["tombstoned"], 2250)
+        self.assertEqual(self.s.sql(
+            "SELECT state, COUNT(*), MIN(rev), MAX(rev) FROM item "
+            "WHERE partner_id = 1 GROUP BY state"),
+            [["1", "250", "2", "2"], ["2", "2250", "2", "2"]])
+
     def test_a_worker_killed_while_tombstoning_leaves_each_done_once(self):
         for at in range(1, 8):
             for point in ("db.before.job_checkpoint", "db.sent.commit",
@@ -514,10 +554,7 @@ class Undo(Case):
     def test_a_late_owner_restores_nothing(self):
         batch = self.refresh()
         job, before = self.undo(batch), self.revs()
-        late = self.s.worker(
-            WAYBILL_TEST_FAULT="db.before.job_checkpoint:2:stop")
-        self.s.wait(lambda: "T (stopped)" in open(
-            f"/proc/{late.pid}/status").read(), what="the stop")
+        late = self.stopped("db.before.job_checkpoint:2")
         other = self.s.worker()
         self.s.wait(lambda: not self.s.unfinished(), 40)
         late.send_signal(signal.SIGCONT)
@@ -528,15 +565,10 @@ class Undo(Case):
     def test_it_can_be_cancelled_and_queued_again(self):
         batch = self.refresh()
         job, before = self.undo(batch), self.revs()
-        w = self.s.worker(
-            WAYBILL_TEST_FAULT="db.before.job_checkpoint:2:delay=3000")
-        self.s.wait(lambda: self.s.job(job)["restored"] == 1000)
-        self.s.waybill("job", "cancel", f"job-{job}")
-        self.s.wait(lambda: not self.s.unfinished())
-        self.s.end(w)
+        self.s.end(self.cancel_at(job, 3))
         got = self.s.job(job)
-        self.assertEqual((got["state"], got["restored"]), ("CANCELLED", 2000))
-        self.assertEqual(self.revs()[2], "2000")
+        self.assertEqual((got["state"], got["restored"]), ("CANCELLED", 1000))
+        self.assertEqual(self.revs()[2], "1000")
         self.s.waybill("job", "requeue", f"job-{job}")
         self.s.work()
         self.check_restored_once(job, before)
