@@ -1,7 +1,7 @@
 /* waybill retention run: makes the partitions of the days to come, drops those
  * of days that nobody may ask for any more, and sweeps what is left over:
- * intakes that never became a job, names of refreshes, expired request keys, old days of
- * quotas. */
+ * intakes that never became a job, names of refreshes, expired request keys,
+ * old days of quotas. */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <signal.h>

@@ -322,6 +322,16 @@ class Headers(QuotaTest):
         left = seconds_left(self.stack)
         self.assertLess(abs(int(field.rsplit("=", 1)[1]) - left), 200)
 
+    def test_limits_tell_what_is_used_now(self):
+        partner = self.partner(10)
+        partner.post("uoms", [uom(f"U{i}") for i in range(4)])
+        answer = partner.get("/limits")
+        told = answer.json()["quota"]
+        self.assertEqual({k: told[k] for k in told if k != "resets_at"},
+                         {"items_per_day": 10, "used": 4, "remaining": 6})
+        self.assertRegex(told["resets_at"], "T00:00:00")
+        self.assertEqual(answer.headers["X-Quota-Items-Remaining"], "6")
+
     def test_nobody_else_is_told_anything(self):
         free = Partner(self.stack)
         bad = self.stack.request("GET", path_of("uoms"), key=False)
