@@ -1,6 +1,7 @@
 """Under load, only a request in the hands of a killed worker fails."""
 # check: slow
 # SPDX-License-Identifier: Apache-2.0
+# check: alone
 import collections
 import itertools
 import json

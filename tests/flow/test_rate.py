@@ -4,6 +4,7 @@ The laws stand in include/gate/limit.h (L) and include/gate/inflight.h (F).
 """
 # check: slow
 # SPDX-License-Identifier: Apache-2.0
+# check: alone
 import re
 import signal
 import threading

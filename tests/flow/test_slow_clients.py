@@ -2,6 +2,7 @@
 another partner hardly notices them."""
 # check: slow
 # SPDX-License-Identifier: Apache-2.0
+# check: alone
 import multiprocessing
 import resource
 import socket
