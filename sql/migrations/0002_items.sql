@@ -139,7 +139,8 @@ CREATE TABLE quarantine (
 	first_seen DATETIME(3) NOT NULL,
 	last_seen DATETIME(3) NOT NULL,
 	PRIMARY KEY (partner_id, quarantine_id),
-	UNIQUE KEY quarantine_open (partner_id, collection, is_open, source_id)
+	UNIQUE KEY quarantine_open (partner_id, collection, source_id, is_open),
+	KEY quarantine_near (partner_id, collection, is_open, source_id)
 ) ENGINE = InnoDB;
 
 -- Who waits for X: one index range. Rows of open records only.

@@ -156,7 +156,7 @@ WHERE partner_id = ? AND collection = ? AND is_open = 1
 -- name: quarantine_stretch
 -- rows: as quarantine_picture, of all source ids between the two
 SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev
-FROM quarantine FORCE INDEX (quarantine_open)
+FROM quarantine FORCE INDEX (quarantine_near)
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id BETWEEN ? AND ?
 LIMIT ?;
@@ -165,7 +165,7 @@ LIMIT ?;
 -- name: quarantine_stretch_any
 -- rows: one, if any record is open there: 1
 SELECT 1
-FROM quarantine FORCE INDEX (quarantine_open)
+FROM quarantine FORCE INDEX (quarantine_near)
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id BETWEEN ? AND ?
 LIMIT 1
