@@ -572,6 +572,8 @@ class Secrets(Hardened):
             [os.path.join(self.stack.programs, "waybill-worker"), "--conf",
              conf], cwd=folder, stderr=subprocess.DEVNULL,
             preexec_fn=unlimited)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
         limit = "0 " if not lines else ""
         wait_for(lambda: re.search(r"Max core file size +" + limit,
                                    proc_text(worker.pid, "limits")) and
