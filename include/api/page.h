@@ -41,6 +41,14 @@ MUST_CHECK bool page_read(const struct exchange *x, struct page *p,
 MUST_CHECK bool page_read_after(const struct exchange *x, struct page *p,
 				struct fail *f);
 
+/* Where a page with filters stops to look. The statement gives the key of the
+ * PAGE_SCAN_MAX-th row from `from` on, or nothing if there are fewer: then
+ * *until_r is left as it is and *bounded_r is false. Its arguments are the
+ * partner and `from`. */
+MUST_CHECK bool page_bound(struct db *db, const struct exchange *x,
+			   enum stmt stmt, struct sv from, struct sv *until_r,
+			   bool *bounded_r, struct fail *f);
+
 /* How many rows, from the first, one page may hold, by the bytes in this
  * column; at least one if there is one. */
 size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit);

@@ -15,6 +15,7 @@ struct param_range {
 	unsigned low, high;
 };
 #define PARAM_ALL ((struct param_range){0, 255})
+bool param_is_all(struct param_range r);
 
 /* false: it was not sent. */
 bool param_find(const struct exchange *x, const char *name, struct sv *value_r);

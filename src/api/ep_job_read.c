@@ -16,34 +16,7 @@
 #include "api/route.h"
 #include "db/txn.h"
 #include "job/queue.h"
-
-/* Columns of STMT_JOB_SHOW and STMT_JOB_PAGE. */
-enum {
-	J_ID,
-	J_BATCH,
-	J_COLLECTION,
-	J_KIND,
-	J_MODE,
-	J_STATE,
-	J_ATTEMPT,
-	J_TOTAL,
-	J_PROCESSED,
-	J_ACCEPTED,
-	J_REPLAY,
-	J_QUARANTINED,
-	J_REJECTED,
-	J_TOMBSTONED,
-	J_RESTORED,
-	J_CANCEL,
-	J_WAITING,
-	J_ERROR_SLUG,
-	J_ERROR_DETAIL,
-	J_CREATED,
-	J_STARTED,
-	J_FINISHED,
-	J_WORK_US,
-	J_BEFORE,
-};
+#include "job_row.h"
 
 static void add_id(struct buf *b, const char *name, const char *prefix,
 		   const struct db_val *v)
@@ -176,20 +149,27 @@ static void add_job(struct buf *b, const struct db_val *v)
 	add_error(b, v);
 }
 
+bool job_row_find(const struct exchange *x, struct db_table *t_r,
+		  struct fail *f)
+{
+	struct id id;
+
+	*t_r = (struct db_table){0};
+	if (outcome_parse_id(x->segments[3], "job", &id) &&
+	    !db_query(x->db, STMT_JOB_SHOW,
+		      DB_ARGS(db_uint(x->who.partner_id), db_id(&id)), x->arena,
+		      t_r, f))
+		return false;
+	return t_r->rows || fail_set(f, FAIL_NOT_FOUND, "there is no such job");
+}
+
 bool ep_job_show(struct exchange *x, struct fail *f)
 {
 	struct buf *b = &x->answer.body;
-	struct db_table t = {0};
-	struct id id;
+	struct db_table t;
 
-	if (outcome_parse_id(x->segments[3], "job", &id) &&
-	    !db_query(x->db, STMT_JOB_SHOW,
-		      DB_ARGS(db_uint(x->who.partner_id),
-			      db_text(sv_from(id.b, sizeof(id.b)))),
-		      x->arena, &t, f))
+	if (!job_row_find(x, &t, f))
 		return false;
-	if (!t.rows)
-		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 	buf_add_byte(b, '{');
 	add_job(b, db_cell(&t, 0, 0));
 	buf_add_text(b, ",\"queue_position\":");
@@ -240,28 +220,14 @@ static bool read_filters(struct list *l, struct fail *f)
 	return true;
 }
 
-static bool is_all(struct param_range r)
-{
-	return r.low != r.high;
-}
-
 /* Filters have no index: a page looks at so many rows at most. */
 static bool bound_scan(struct db *db, struct list *l, struct fail *f)
 {
-	struct db_table end;
-
 	l->from = sv_from(ID_FIRST.b, sizeof(ID_FIRST.b));
 	l->bounded = false;
-	if (is_all(l->states) && is_all(l->collections))
-		return true;
-	if (!db_query(db, STMT_JOB_PAGE_END,
-		      DB_ARGS(db_uint(l->x->who.partner_id), db_text(l->below)),
-		      l->x->arena, &end, f))
-		return false;
-	l->bounded = end.rows > 0;
-	if (l->bounded)
-		l->from = db_cell(&end, 0, 0)->bytes;
-	return true;
+	return (param_is_all(l->states) && param_is_all(l->collections)) ||
+	       page_bound(db, l->x, STMT_JOB_PAGE_END, l->below, &l->from,
+			  &l->bounded, f);
 }
 
 static enum db_step list_work(struct db *db, const struct db_attempt *at,

@@ -24,21 +24,13 @@
 #include "base/clock.h"
 #include "db/txn.h"
 #include "item/outcome.h"
-#include "job/queue.h"
+#include "job_row.h"
 
 enum {
 	FLAG_CONFLICT = 1,
 	FLAG_HELD_INACTIVE = 2,
 	POSITION_BYTES = 4,
 	COUNT_STRETCH = 10000, /* results looked at by one statement */
-};
-
-/* Of STMT_JOB_SHOW. */
-enum {
-	J_BATCH = 1,
-	J_COLLECTION = 2,
-	J_ACCEPTED = 9, /* then as enum item_status goes on */
-	J_FINISHED = 21,
 };
 
 /* Columns of STMT_JOB_RESULT_PAGE. */
@@ -92,18 +84,10 @@ static bool are_kept(const struct results *r, bool finished, struct fail *f)
 
 static bool find_job(struct results *r, struct fail *f)
 {
-	struct exchange *x = r->x;
-	struct db_table t = {0};
-	struct id id;
+	struct db_table t;
 
-	if (outcome_parse_id(x->segments[3], "job", &id) &&
-	    !db_query(x->db, STMT_JOB_SHOW,
-		      DB_ARGS(db_uint(x->who.partner_id),
-			      db_text(sv_from(id.b, sizeof(id.b)))),
-		      x->arena, &t, f))
+	if (!job_row_find(r->x, &t, f))
 		return false;
-	if (!t.rows)
-		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 	memcpy(r->batch_id.b, db_cell(&t, 0, J_BATCH)->bytes.p,
 	       sizeof(r->batch_id.b));
 	r->collection = *db_cell(&t, 0, J_COLLECTION);
@@ -163,7 +147,7 @@ static bool read_params(struct results *r, struct fail *f)
 
 static struct db_val batch_val(const struct results *r)
 {
-	return db_text(sv_from(r->batch_id.b, sizeof(r->batch_id.b)));
+	return db_id(&r->batch_id);
 }
 
 static struct db_val day_val(const struct results *r)
@@ -173,7 +157,7 @@ static struct db_val day_val(const struct results *r)
 
 static bool is_filtered(const struct results *r)
 {
-	return r->statuses.low == r->statuses.high;
+	return !param_is_all(r->statuses);
 }
 
 /* There is no index over statuses: a page looks at so many rows at most. */

@@ -84,9 +84,8 @@ bool ep_quarantine_show(struct exchange *x, struct fail *f)
 
 	if (outcome_parse_id(x->segments[3], "qua", &id) &&
 	    !db_query(x->db, STMT_QUARANTINE_GET,
-		      DB_ARGS(db_uint(x->who.partner_id),
-			      db_text(sv_from(id.b, sizeof(id.b)))),
-		      x->arena, &t, f))
+		      DB_ARGS(db_uint(x->who.partner_id), db_id(&id)), x->arena,
+		      &t, f))
 		return false;
 	if (!t.rows)
 		return fail_set(f, FAIL_NOT_FOUND,
@@ -175,30 +174,17 @@ static bool read_filters(struct list *l, struct fail *f)
 	return true;
 }
 
-static bool is_all(struct param_range r)
-{
-	return r.low != r.high;
-}
-
 /* Filters have no index, but for `missing`: a page looks at so many rows at
  * most. */
 static bool bound_scan(struct db *db, struct list *l, struct fail *f)
 {
-	struct db_table end;
-
 	l->until = sv_from(ID_LAST.b, sizeof(ID_LAST.b));
 	l->bounded = false;
-	if (l->missing.p ||
-	    (is_all(l->collections) && is_all(l->codes) && is_all(l->states)))
+	if (l->missing.p || (param_is_all(l->collections) &&
+			     param_is_all(l->codes) && param_is_all(l->states)))
 		return true;
-	if (!db_query(db, STMT_QUARANTINE_PAGE_END,
-		      DB_ARGS(db_uint(l->x->who.partner_id), db_text(l->after)),
-		      l->x->arena, &end, f))
-		return false;
-	l->bounded = end.rows > 0;
-	if (l->bounded)
-		l->until = db_cell(&end, 0, 0)->bytes;
-	return true;
+	return page_bound(db, l->x, STMT_QUARANTINE_PAGE_END, l->after,
+			  &l->until, &l->bounded, f);
 }
 
 /* The two statements differ in the second argument alone. */

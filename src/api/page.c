@@ -27,6 +27,22 @@ bool page_read(const struct exchange *x, struct page *p, struct fail *f)
 	       page_read_after(x, p, f);
 }
 
+bool page_bound(struct db *db, const struct exchange *x, enum stmt stmt,
+		struct sv from, struct sv *until_r, bool *bounded_r,
+		struct fail *f)
+{
+	struct db_table end;
+
+	if (!db_query(db, stmt,
+		      DB_ARGS(db_uint(x->who.partner_id), db_text(from)),
+		      x->arena, &end, f))
+		return false;
+	*bounded_r = end.rows > 0;
+	if (*bounded_r)
+		*until_r = db_cell(&end, 0, 0)->bytes;
+	return true;
+}
+
 size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit)
 {
 	uint64_t sum = 0;

@@ -7,6 +7,11 @@
 #include "api/route.h"
 #include "base/text.h"
 
+bool param_is_all(struct param_range r)
+{
+	return r.low != r.high;
+}
+
 bool param_find(const struct exchange *x, const char *name, struct sv *value_r)
 {
 	for (size_t i = 0; i < x->param_count; i++)

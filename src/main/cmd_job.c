@@ -8,16 +8,10 @@
 #include "db/txn.h"
 #include "item/outcome.h"
 #include "job/queue.h"
-#include "main/cli.h"
+#include "main/listing.h"
 #include "main/progress.h"
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, POLL_MS = 1000 };
-
-static const struct cli_option LIST_OPTIONS[] = {{"--partner", CLI_VALUE},
-						 {"--collection", CLI_VALUE},
-						 {"--state", CLI_VALUE},
-						 {"--limit", CLI_VALUE},
-						 {NULL, CLI_FLAG}};
 
 static const struct cli_option REQUEUE_OPTIONS[] = {{"--confirm", CLI_FLAG},
 						    {NULL, CLI_FLAG}};
@@ -54,66 +48,18 @@ enum {
 	S_ERROR_DETAIL = 20,
 };
 
-static struct db_val filter(const struct cli *cli, const char *option)
+static bool is_state(struct sv name)
 {
-	return cli_given(cli, option) ? db_text(cli_value(cli, option))
-				      : db_null();
-}
-
-static bool check_filters(const struct cli *cli, uint64_t *limit_r,
-			  struct fail *f)
-{
-	enum collection c;
-
-	*limit_r = LIMIT_DEFAULT;
-	if (cli_given(cli, "--collection") &&
-	    !collection_named(cli_value(cli, "--collection"), &c))
-		return fail_set(f, FAIL_USAGE, "there is no collection %.*s",
-				SV_ARG(cli_value(cli, "--collection")));
-	if (cli_given(cli, "--state") &&
-	    !job_state_of(cli_value(cli, "--state")))
-		return fail_set(f, FAIL_USAGE,
-				"--state is QUEUED, RUNNING, COMPLETED, FAILED "
-				"or CANCELLED");
-	if (cli_given(cli, "--limit") &&
-	    !text_u64(cli_value(cli, "--limit"), 1, LIMIT_MAX, limit_r))
-		return fail_set(f, FAIL_USAGE,
-				"--limit is a number from 1 to %d", LIMIT_MAX);
-	return true;
-}
-
-static bool check_partner(struct cli *cli, struct fail *f)
-{
-	struct db_table found;
-
-	if (!cli_given(cli, "--partner"))
-		return true;
-	if (!db_query(cli->db, STMT_PARTNER_FIND,
-		      DB_ARGS(filter(cli, "--partner")), &cli->arena, &found,
-		      f))
-		return false;
-	if (!found.rows)
-		return fail_set(f, FAIL_NOT_FOUND, "there is no partner %.*s",
-				SV_ARG(cli_value(cli, "--partner")));
-	return true;
+	return job_state_of(name) != 0;
 }
 
 static bool list(struct cli *cli, struct fail *f)
 {
-	struct db_val partner = filter(cli, "--partner");
-	struct db_val collection = filter(cli, "--collection");
-	struct db_val state = filter(cli, "--state");
-	struct db_table found;
-	uint64_t limit;
+	static const struct listing LISTING = {
+		STMT_OPERATE_JOB_LIST, LIST_NAMES, is_state,
+		"QUEUED, RUNNING, COMPLETED, FAILED or CANCELLED"};
 
-	if (!check_filters(cli, &limit, f) || !check_partner(cli, f) ||
-	    !db_query(cli->db, STMT_OPERATE_JOB_LIST,
-		      DB_ARGS(partner, partner, collection, collection, state,
-			      state, db_uint(limit)),
-		      &cli->arena, &found, f))
-		return false;
-	cli_table(cli, LIST_NAMES, &found);
-	return true;
+	return listing_run(cli, &LISTING, f);
 }
 
 static bool none(const struct cli *cli, struct fail *f)
@@ -129,8 +75,8 @@ static bool find(struct cli *cli, struct arena *a, struct db_table *t_r,
 
 	*t_r = (struct db_table){0};
 	if (outcome_parse_id(cli->words[0], "job", &id) &&
-	    !db_query(cli->db, STMT_OPERATE_JOB_SHOW,
-		      DB_ARGS(db_text(sv_from(id.b, sizeof(id.b)))), a, t_r, f))
+	    !db_query(cli->db, STMT_OPERATE_JOB_SHOW, DB_ARGS(db_id(&id)), a,
+		      t_r, f))
 		return false;
 	return t_r->rows || none(cli, f);
 }
@@ -156,22 +102,6 @@ static void show_json(const struct db_table *t)
 	buf_release(&b);
 }
 
-static void show_text(const struct db_table *t)
-{
-	for (size_t c = 0; c < t->cols; c++) {
-		const struct db_val *v = db_cell(t, 0, c);
-
-		printf("%-16s  ", NAMES[c]);
-		if (v->kind == DB_BYTES)
-			fwrite(v->bytes.p, 1, v->bytes.n, stdout);
-		else if (v->kind == DB_NULL)
-			putchar('-');
-		else
-			printf("%" PRIu64, v->u);
-		putchar('\n');
-	}
-}
-
 static bool show(struct cli *cli, struct fail *f)
 {
 	struct db_table found;
@@ -181,7 +111,7 @@ static bool show(struct cli *cli, struct fail *f)
 	if (cli->json)
 		show_json(&found);
 	else
-		show_text(&found);
+		listing_show(NAMES, &found);
 	return true;
 }
 
@@ -326,8 +256,7 @@ static bool act(struct act *a, struct fail *f)
 	struct db_table found = {0};
 
 	if (outcome_parse_id(cli->words[0], "job", &a->id) &&
-	    !db_query(cli->db, STMT_OPERATE_JOB_PARTNER,
-		      DB_ARGS(db_text(sv_from(a->id.b, sizeof(a->id.b)))),
+	    !db_query(cli->db, STMT_OPERATE_JOB_PARTNER, DB_ARGS(db_id(&a->id)),
 		      &cli->arena, &found, f))
 		return false;
 	if (!found.rows)
@@ -370,14 +299,7 @@ static bool requeue(struct cli *cli, struct fail *f)
 }
 
 const struct cli_command CMD_JOB_LIST = {
-	"job",
-	"list",
-	"[--partner P] [--collection C] [--state S] [--limit N]",
-	LIST_OPTIONS,
-	0,
-	0,
-	true,
-	list};
+	"job", "list", LISTING_USAGE, LISTING_OPTIONS, 0, 0, true, list};
 const struct cli_command CMD_JOB_SHOW = {"job", "show", "ID", NULL,
 					 1,     1,      true, show};
 const struct cli_command CMD_JOB_WATCH = {"job", "watch", "ID", NULL,

@@ -4,15 +4,7 @@
 #include "base/text.h"
 #include "db/txn.h"
 #include "item/quarantine.h"
-#include "main/cli.h"
-
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000 };
-
-static const struct cli_option LIST_OPTIONS[] = {{"--partner", CLI_VALUE},
-						 {"--collection", CLI_VALUE},
-						 {"--state", CLI_VALUE},
-						 {"--limit", CLI_VALUE},
-						 {NULL, CLI_FLAG}};
+#include "main/listing.h"
 
 /* Columns of STMT_OPERATE_QUARANTINE_SHOW; those of ..._LIST are the first
  * ones. */
@@ -24,66 +16,18 @@ static const char *const NAMES[] = {
 };
 enum { C_VERSION = 4, C_MISSING = 12 }; /* JSON from there on */
 
-static struct db_val filter(const struct cli *cli, const char *option)
+static bool is_state(struct sv name)
 {
-	return cli_given(cli, option) ? db_text(cli_value(cli, option))
-				      : db_null();
-}
-
-static bool check_filters(const struct cli *cli, uint64_t *limit_r,
-			  struct fail *f)
-{
-	enum collection c;
-
-	*limit_r = LIMIT_DEFAULT;
-	if (cli_given(cli, "--collection") &&
-	    !collection_named(cli_value(cli, "--collection"), &c))
-		return fail_set(f, FAIL_USAGE, "there is no collection %.*s",
-				SV_ARG(cli_value(cli, "--collection")));
-	if (cli_given(cli, "--state") &&
-	    !quarantine_state_of(cli_value(cli, "--state")))
-		return fail_set(f, FAIL_USAGE,
-				"--state is OPEN, RELEASED, SUPERSEDED or "
-				"DISCARDED");
-	if (cli_given(cli, "--limit") &&
-	    !text_u64(cli_value(cli, "--limit"), 1, LIMIT_MAX, limit_r))
-		return fail_set(f, FAIL_USAGE,
-				"--limit is a number from 1 to %d", LIMIT_MAX);
-	return true;
-}
-
-static bool check_partner(struct cli *cli, struct fail *f)
-{
-	struct db_table found;
-
-	if (!cli_given(cli, "--partner"))
-		return true;
-	if (!db_query(cli->db, STMT_PARTNER_FIND,
-		      DB_ARGS(filter(cli, "--partner")), &cli->arena, &found,
-		      f))
-		return false;
-	if (!found.rows)
-		return fail_set(f, FAIL_NOT_FOUND, "there is no partner %.*s",
-				SV_ARG(cli_value(cli, "--partner")));
-	return true;
+	return quarantine_state_of(name) != 0;
 }
 
 static bool list(struct cli *cli, struct fail *f)
 {
-	struct db_val partner = filter(cli, "--partner");
-	struct db_val collection = filter(cli, "--collection");
-	struct db_val state = filter(cli, "--state");
-	struct db_table found;
-	uint64_t limit;
+	static const struct listing LISTING = {
+		STMT_OPERATE_QUARANTINE_LIST, NAMES, is_state,
+		"OPEN, RELEASED, SUPERSEDED or DISCARDED"};
 
-	if (!check_filters(cli, &limit, f) || !check_partner(cli, f) ||
-	    !db_query(cli->db, STMT_OPERATE_QUARANTINE_LIST,
-		      DB_ARGS(partner, partner, collection, collection, state,
-			      state, db_uint(limit)),
-		      &cli->arena, &found, f))
-		return false;
-	cli_table(cli, NAMES, &found);
-	return true;
+	return listing_run(cli, &LISTING, f);
 }
 
 static void show_json(const struct db_table *t)
@@ -109,22 +53,6 @@ static void show_json(const struct db_table *t)
 	buf_release(&b);
 }
 
-static void show_text(const struct db_table *t)
-{
-	for (size_t c = 0; c < t->cols; c++) {
-		const struct db_val *v = db_cell(t, 0, c);
-
-		printf("%-14s  ", NAMES[c]);
-		if (v->kind == DB_BYTES)
-			fwrite(v->bytes.p, 1, v->bytes.n, stdout);
-		else if (v->kind == DB_NULL)
-			putchar('-');
-		else
-			printf("%llu", (unsigned long long)v->u);
-		putchar('\n');
-	}
-}
-
 static bool show(struct cli *cli, struct fail *f)
 {
 	struct db_table found = {0};
@@ -132,8 +60,7 @@ static bool show(struct cli *cli, struct fail *f)
 
 	if (outcome_parse_id(cli->words[0], "qua", &id) &&
 	    !db_query(cli->db, STMT_OPERATE_QUARANTINE_SHOW,
-		      DB_ARGS(db_text(sv_from(id.b, sizeof(id.b)))),
-		      &cli->arena, &found, f))
+		      DB_ARGS(db_id(&id)), &cli->arena, &found, f))
 		return false;
 	if (!found.rows)
 		return fail_set(f, FAIL_NOT_FOUND,
@@ -142,7 +69,7 @@ static bool show(struct cli *cli, struct fail *f)
 	if (cli->json)
 		show_json(&found);
 	else
-		show_text(&found);
+		listing_show(NAMES, &found);
 	return true;
 }
 
@@ -200,8 +127,7 @@ static bool find_partner(struct act *a, struct fail *f)
 
 	if (outcome_parse_id(cli->words[0], "qua", &a->id) &&
 	    !db_query(cli->db, STMT_OPERATE_QUARANTINE_PARTNER,
-		      DB_ARGS(db_text(sv_from(a->id.b, sizeof(a->id.b)))),
-		      &cli->arena, &found, f))
+		      DB_ARGS(db_id(&a->id)), &cli->arena, &found, f))
 		return false;
 	if (!found.rows)
 		return fail_set(f, FAIL_NOT_FOUND,
@@ -240,14 +166,7 @@ static bool discard(struct cli *cli, struct fail *f)
 }
 
 const struct cli_command CMD_QUARANTINE_LIST = {
-	"quarantine",
-	"list",
-	"[--partner P] [--collection C] [--state S] [--limit N]",
-	LIST_OPTIONS,
-	0,
-	0,
-	true,
-	list};
+	"quarantine", "list", LISTING_USAGE, LISTING_OPTIONS, 0, 0, true, list};
 const struct cli_command CMD_QUARANTINE_SHOW = {
 	"quarantine", "show", "ID", NULL, 1, 1, true, show};
 const struct cli_command CMD_QUARANTINE_RELEASE = {
