@@ -187,8 +187,8 @@ static enum db_step set_work(struct db *db, const struct db_attempt *at,
 		return DB_STEP_FAIL;
 	/* A job that waits for the quota looks again. */
 	if (cli_given(c->cli, "--quota") &&
-	    !queue_wake(db, (uint32_t)db_cell(now, 0, P_ID)->u,
-			&c->cli->arena, f))
+	    !queue_wake(db, (uint32_t)db_cell(now, 0, P_ID)->u, &c->cli->arena,
+			f))
 		return DB_STEP_FAIL;
 	return trail_step(&c->trail, db, f);
 }

@@ -41,6 +41,7 @@ ROWS = {
     "metrics": Row("/metrics"),
     "internal_auth": Row("/internal/auth", ok=404),
     "capabilities": Row(API + "/capabilities", theirs=200),
+    "limits": Row(API + "/limits", theirs=200),
     "mapping_find": Row(API + "/mappings?internal_id={item}"),
     "job_list": Row(API + "/jobs", theirs=200),
     "job_show": Row(API + "/jobs/{job}"),
