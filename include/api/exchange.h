@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "gate/auth.h"
 #include "item/apply.h"
+#include "item/scope.h"
 #include "wire/fcgi.h"
 
 struct route;
@@ -61,6 +62,7 @@ struct exchange {
 	/* authenticate */
 	bool has_principal;
 	struct principal who;
+	const struct scope *scope; /* its warehouses; NULL: no limit */
 
 	/* read_dry_run */
 	bool dry_run; /* the query says so, on a route that knows it */
@@ -97,6 +99,11 @@ struct exchange {
 	bool has_items;
 	struct apply_summary items; /* what became of them, for the log */
 };
+
+/* May the credential see a request or job as a whole? Its collection and the
+ * warehouses of its sender, as the database has them. */
+bool exchange_covers(const struct exchange *x, const struct db_val *collection,
+		     const struct db_val *sender);
 
 /* The value of a query parameter; SV_NONE if it was not sent. */
 struct sv exchange_param(const struct exchange *x, const char *name);

@@ -17,6 +17,10 @@
  *  A4  A version is never lost to an older one, in the item table or in
  *      quarantine.
  *  A5  Everything that was ever accepted is the item's row or in its history.
+ *  A6  Nothing outside of the scope is touched or told: neither what is sent
+ *      nor what is held or held back under its key may be of another
+ *      warehouse. Else the whole run fails (FAIL_CROSS_WAREHOUSE); in a part
+ *      of a job the item is REJECTED, in a release it stays held back.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_APPLY_H
@@ -24,6 +28,7 @@
 
 #include "db/session.h"
 #include "item/outcome.h"
+#include "item/scope.h"
 
 /* The numbers stand in batch.mode and request_key.mode. */
 enum batch_mode {
@@ -54,6 +59,9 @@ struct apply {
 	size_t count;
 	bool lock;         /* read FOR UPDATE: after a race */
 	bool dry_run;      /* decide only; no ids are made up */
+	const struct scope *scope; /* of who asked; NULL: no limit */
+	/* Release: of who sent each item; NULL: nobody was limited. */
+	const struct scope *const *scopes;
 	uint64_t sync_max; /* full-refresh: most of named plus active items */
 	uint64_t received_ms; /* full-refresh: 0 at the first attempt; set by
 				 it, and the same at the next ones */
@@ -75,7 +83,8 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f);
 
 /* Undo a full-refresh of this partner: what it tombstoned and nobody touched
  * since is ACTIVE again. Sets a->collection; items and count are not used.
- * FAIL_NOT_FOUND: no such refresh of this partner. */
+ * FAIL_NOT_FOUND: no such refresh of this partner, or one that was not all
+ * within a->scope. */
 struct apply_undone {
 	uint64_t restored, skipped;
 };

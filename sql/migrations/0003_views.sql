@@ -147,7 +147,7 @@ SELECT
 	ELT(q.state, 'OPEN', 'RELEASED', 'SUPERSEDED', 'DISCARDED') AS state,
 	ELT(q.code, 'reference-missing', 'reference-inactive',
 		'reference-wrong-kind', 'lot-of-other-sku', 'same-warehouse',
-		'bom-cycle') AS code,
+		'bom-cycle', 'cross-warehouse-credential') AS code,
 	CONVERT(q.reason USING utf8mb4) AS reason,
 	CONVERT(q.missing USING utf8mb4) AS missing,
 	q.attempts AS attempts,

@@ -26,6 +26,7 @@ static struct apply apply_of(struct db *db, const struct db_attempt *at,
 			      .partner_id = k->x->who.partner_id,
 			      .batch_id = k->batch_id,
 			      .wall_ms = db_wall_ms(db),
+			      .scope = k->x->scope,
 			      .lock = at->no > 1};
 }
 
@@ -179,7 +180,8 @@ static bool add_batch(struct db *db, const struct job *j, struct fail *f)
 			j->collection < 0 ? db_null()
 					  : db_uint((uint64_t)j->collection),
 			db_uint(j->mode), db_uint(j->total),
-			db_text(sv_from(j->job_id.b, sizeof(j->job_id.b)))),
+			db_text(sv_from(j->job_id.b, sizeof(j->job_id.b))),
+			j->warehouses.p ? db_text(j->warehouses) : db_null()),
 		&affected, f);
 }
 
@@ -205,14 +207,16 @@ static enum db_step release_all_work(struct db *db, const struct db_attempt *at,
 	const struct quarantine_match m = {.partner_id = k->x->who.partner_id,
 					   .collection = r->collection,
 					   .missing = r->missing,
-					   .asked = r->job_id};
+					   .asked = r->job_id,
+					   .scope = k->x->scope};
 	struct job j = {.partner_id = m.partner_id,
 			.job_id = r->job_id,
 			.batch_id = k->batch_id,
 			.collection = r->collection,
 			.kind = JOB_RELEASE,
 			.mode = BATCH_RELEASE,
-			.filter_missing = r->missing};
+			.filter_missing = r->missing,
+			.warehouses = k->x->who.warehouses};
 	uint64_t total;
 
 	(void)at;

@@ -2,8 +2,8 @@
  * of it as NDJSON.
  *
  * Guarantees:
- * 1. The job is looked for by the partner of the credential; results are found
- *    by the job's batch alone.
+ * 1. The job is looked for by the partner of the credential, and must be one
+ *    its warehouses cover; results are found by the job's batch alone.
  * 2. A result reads as in the answer of a synchronous request.
  * 3. A stream takes the memory of one page: every page is a read of its own.
  *    It is the results the job had when it was asked for, and X-Results-Count
@@ -34,6 +34,7 @@ enum {
 	J_QUARANTINED,
 	J_REJECTED,
 	J_TOMBSTONED,
+	J_WAREHOUSES = 23,
 };
 
 /* Columns of STMT_JOB_RESULT_PAGE. */
@@ -85,7 +86,8 @@ static bool find_job(struct results *r, struct fail *f)
 			      db_text(sv_from(id.b, sizeof(id.b)))),
 		      x->arena, &t, f))
 		return false;
-	if (!t.rows)
+	if (!t.rows || !exchange_covers(x, db_cell(&t, 0, J_COLLECTION),
+					db_cell(&t, 0, J_WAREHOUSES)))
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 	memcpy(r->batch_id.b, db_cell(&t, 0, J_BATCH)->bytes.p,
 	       sizeof(r->batch_id.b));

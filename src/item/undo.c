@@ -5,15 +5,20 @@
 #include "core.h"
 
 /* Columns of STMT_BATCH_FIND. */
-enum { B_COLLECTION, B_MODE, B_TOMBSTONED };
+enum { B_COLLECTION, B_MODE, B_TOMBSTONED, B_WAREHOUSES };
 /* Columns of STMT_UNDO_CANDIDATES. */
-enum { U_SOURCE_ID, U_REV, U_INTERNAL };
+enum { U_SOURCE_ID, U_REV, U_INTERNAL, U_TRAIT, U_HOME };
 /* Columns of STMT_BOM_EDGES_OF. */
 enum { E_BOM, E_SKU, E_COMPONENT };
 
 static struct db_val id_val(const struct id *id)
 {
 	return db_text(sv_from(id->b, sizeof(id->b)));
+}
+
+static struct sv text_of(const struct db_val *v)
+{
+	return v->kind == DB_NULL ? SV_NONE : v->bytes;
 }
 
 static bool find_refresh(struct db *db, struct apply *a, struct id refresh,
@@ -27,7 +32,9 @@ static bool find_refresh(struct db *db, struct apply *a, struct id refresh,
 			      db_uint(a->partner_id)),
 		      a->arena, &t, f))
 		return false;
-	if (!t.rows || db_cell(&t, 0, B_MODE)->u != BATCH_REFRESH)
+	if (!t.rows || db_cell(&t, 0, B_MODE)->u != BATCH_REFRESH ||
+	    !scope_covers(a->scope, (int)db_cell(&t, 0, B_COLLECTION)->u,
+			  text_of(db_cell(&t, 0, B_WAREHOUSES))))
 		return fail_set(f, FAIL_NOT_FOUND,
 				"there is no such full-refresh");
 	a->collection = (enum collection)db_cell(&t, 0, B_COLLECTION)->u;
@@ -54,9 +61,28 @@ static bool find_items(struct core *c, struct db *db, struct id refresh,
 
 		e->source_id = db_cell(&t, i, U_SOURCE_ID)->bytes;
 		e->rev = (uint32_t)db_cell(&t, i, U_REV)->u;
+		e->trait = text_of(db_cell(&t, i, U_TRAIT));
+		e->home = text_of(db_cell(&t, i, U_HOME));
 		memcpy(e->internal_id.b, db_cell(&t, i, U_INTERNAL)->bytes.p,
 		       sizeof(e->internal_id.b));
 	}
+	return true;
+}
+
+/* What went to another warehouse since, its zone having another parent, stays
+ * as it is. */
+static bool leave_out_others(struct core *c, struct db *db, struct fail *f)
+{
+	size_t n = 0;
+	bool *keep;
+
+	if (!fence_sort(c, db, c->doomed, c->doomed_count, &keep, f))
+		return false;
+	for (size_t i = 0; keep && i < c->doomed_count; i++)
+		if (keep[i])
+			c->doomed[n++] = c->doomed[i];
+	if (keep)
+		c->doomed_count = n;
 	return true;
 }
 
@@ -137,6 +163,7 @@ static enum apply_result plan(struct core *c, struct db *db, struct id refresh,
 	if (boms)
 		r = cycle_lock(c, db, f);
 	if (r == APPLY_DONE && (!find_items(c, db, refresh, f) ||
+				!leave_out_others(c, db, f) ||
 				(boms && !leave_out_rings(c, db, f))))
 		r = APPLY_FAIL;
 	return r;

@@ -8,6 +8,11 @@ static struct db_val version_val(bool has, uint64_t version)
 	return has ? db_uint(version) : db_null();
 }
 
+static struct db_val text_val(struct sv text)
+{
+	return text.n ? db_text(text) : db_null();
+}
+
 static struct db_val id_val(const struct id *id)
 {
 	return db_text(sv_from(id->b, sizeof(id->b)));
@@ -101,7 +106,7 @@ static enum apply_result keep_overtaken(struct core *c, struct db *db,
 
 	for (size_t i = 0; i < s->count; i++)
 		total += count_overtaken(&s->entries[i]);
-	sheet = sheet_new(c, total, 8);
+	sheet = sheet_new(c, total, 10);
 	for (size_t i = 0; i < s->count; i++) {
 		const struct entry *e = &s->entries[i];
 		size_t sub = count_overtaken(e);
@@ -114,6 +119,8 @@ static enum apply_result keep_overtaken(struct core *c, struct db *db,
 					db_text(e->source_id), db_uint(e->rev),
 					db_uint(sub--),
 					version_val(o->has_version, o->version),
+					text_val(o->from->trait),
+					text_val(o->from->home),
 					db_text(o->from->payload),
 					id_val(&c->a->batch_id)));
 	}
@@ -127,7 +134,7 @@ static void add_item(struct core *c, struct sheet *s, const struct entry *e)
 			     db_text(e->source_id), db_uint(e->rev + 1),
 			     version_val(e->has_version, e->version),
 			     db_uint(e->state),
-			     e->trait.n ? db_text(e->trait) : db_null(),
+			     text_val(e->trait), text_val(e->home),
 			     db_text(sv_from(e->hash, ITEM_HASH)),
 			     id_val(&e->internal_id), db_text(e->from->payload),
 			     db_uint(e->rev + 1), id_val(&c->a->batch_id),
@@ -138,7 +145,7 @@ static enum apply_result swap_items(struct core *c, struct db *db,
 				    struct fail *f)
 {
 	const struct shelf *s = own_shelf(c);
-	struct sheet sheet = sheet_new(c, s->count, 14);
+	struct sheet sheet = sheet_new(c, s->count, 15);
 	uint64_t want = 0;
 
 	for (size_t i = 0; i < s->count; i++) {
@@ -311,14 +318,16 @@ static void add_record(struct core *c, struct sheet *s, const struct entry *e,
 			     version_val(r->has_version, r->version),
 			     db_uint(r->why->code), db_text(r->why->reason),
 			     db_text(r->why->missing), db_uint(r->attempts),
-			     db_uint(r->seen_rev), db_text(r->from->payload),
+			     db_uint(r->seen_rev), text_val(r->from->trait),
+			     text_val(r->from->home), text_val(r->sender),
+			     db_text(r->from->payload),
 			     id_val(&c->a->batch_id)));
 }
 
 static enum apply_result put_records(struct core *c, struct db *db,
 				     const struct stack *s, struct fail *f)
 {
-	struct sheet sheet = sheet_new(c, s->count, 15);
+	struct sheet sheet = sheet_new(c, s->count, 18);
 	uint64_t want = 0;
 
 	for (size_t i = 0; i < s->count; i++)

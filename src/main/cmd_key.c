@@ -11,7 +11,8 @@ static const struct cli_option CREATE_OPTIONS[] = {{"--scope", CLI_VALUE},
 						   {"--expires", CLI_VALUE},
 						   {NULL, CLI_FLAG}};
 
-enum { WAREHOUSES_BYTES_MAX = 1 << 20 };
+/* It goes with every request, job and held back item of the credential. */
+enum { WAREHOUSES_BYTES_MAX = 16 * 1024 };
 
 struct change {
 	struct cli *cli;
