@@ -26,11 +26,11 @@ ON DUPLICATE KEY UPDATE
 -- that one partition is looked at and not all of them.
 -- Arguments: partner_id, surface, correlation_id.
 -- name: reqkey_look
--- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), warehouses or NULL, then status, encoding, body, all NULL if the answer is gone; none: the key is free
+-- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), then status, encoding, body, all NULL if the answer is gone, then warehouses or NULL; none: the key is free
 -- literals: '1970-01-01'
 SELECT k.batch_id, k.fingerprint, k.collection, k.mode,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.expires_at) DIV 1000,
-	k.warehouses, r.status, r.encoding, r.body
+	r.status, r.encoding, r.body, k.warehouses
 FROM request_key k
 LEFT JOIN response r ON r.batch_id = k.batch_id
 	AND r.day = CAST(CONV(HEX(LEFT(k.batch_id, 6)), 16, 10) AS UNSIGNED)

@@ -29,10 +29,10 @@ enum {
 	C_COLLECTION,
 	C_MODE,
 	C_EXPIRES,
-	C_WAREHOUSES,
 	C_STATUS,
 	C_ENCODING,
-	C_BODY
+	C_BODY,
+	C_WAREHOUSES
 };
 
 static struct db_val id_val(const struct id *id)
