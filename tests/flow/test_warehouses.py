@@ -73,7 +73,12 @@ class WarehouseTest(unittest.TestCase):
             self.addCleanup(who.close)
 
     def tearDown(self):
-        self.assertEqual(orphans(self.stack), {})
+        found = orphans(self.stack)
+        # A release by itself has no key, and a job that failed is not whole.
+        for name in ("batch without key",
+                     "batch with fewer or more items than it says"):
+            found.pop(name, None)
+        self.assertEqual(found, {})
 
     def refused(self, answer, pointer=None, **more):
         self.assertEqual((answer.status, slug(answer)), (403, SLUG), answer)
@@ -412,13 +417,13 @@ class Reading(WarehouseTest):
     def test_pages_are_filled_and_cursors_go_on(self):
         c, make = "work-orders", MAKE["work-orders"]
         mine = []
-        for at in range(0, 60, SYNC_MAX // 2):
+        for at in (0, 15):
             some = [make(f"{i:03}", 1 + (i % 5 > 0)) for i in
-                    range(at, at + SYNC_MAX // 2)]
+                    range(at, at + 15)]
             mine += [i["source_id"] for i in some
                      if i["warehouse_source_id"] == "W1"]
             self.p.post(c, some)
-        for limit in (1, 3, 4, 12, 100):
+        for limit in (1, 3, 4, 6, 100):
             self.assertEqual(self.collection(self.one, c, limit=limit), mine)
         page = self.one.get(self.one_path(c, "")[:-1] + "?limit=4").json()
         self.assertEqual([len(page["items"]), bool(page["next"])], [4, True])
@@ -457,6 +462,50 @@ class Reading(WarehouseTest):
         self.refused(self.one.post("locations", [place("X", 9, "BIN", "Z1")]))
         self.p.outcomes("purchase-orders", [MAKE["purchase-orders"]("P1", 2)])
         self.refused(self.one.post("receivers", [MAKE["receivers"]("R", 1)]))
+
+    def test_capabilities_tell_what_a_credential_is_limited_to(self):
+        told = self.one.get("/capabilities").json()
+        self.assertEqual(told["warehouses"], OWN.split(","))
+        self.assertIsNone(self.p.get("/capabilities").json()["warehouses"])
+        self.assertEqual(
+            {c["collection"]: [f["name"] for f in c["fields"]
+                               if f.get("warehouse")]
+             for c in told["collections"]
+             if any(f.get("warehouse") for f in c["fields"])},
+            {**{c: [f] for c, f in FIELD.items()},
+             "transfer-orders": ["from_warehouse_source_id",
+                                 "to_warehouse_source_id"]})
+
+    def test_a_page_asks_once_where_its_items_lead(self):
+        """And a credential without a limit never does."""
+        self.p.outcomes("locations", [
+            *(place(f"Y{i}", 1, "ZONE", "W1") for i in range(9)),
+            *(place(f"B{i}", 1, "BIN", f"Y{i % 9}") for i in range(27))])
+
+        def steps(call):
+            self.stack.sql("SET GLOBAL log_output = 'TABLE', "
+                           "GLOBAL general_log = 1")
+            call()
+            self.stack.sql("SET GLOBAL general_log = 0")
+            rows = self.stack.sql(
+                "SELECT COUNT(*) FROM mysql.general_log WHERE command_type = "
+                "'Execute' AND REPLACE(REPLACE(CONVERT(argument USING utf8mb4"
+                "), '\n', ' '), '\t', ' ') RLIKE 'SELECT source_id, trait, "
+                f"home +FROM item +WHERE partner_id = {self.p.no} '")
+            self.stack.sql("TRUNCATE mysql.general_log")
+            return int(rows[0][0])
+
+        def page(who):
+            return who.get(self.one_path("locations", "")[:-1])
+        # Once to choose, and once for what is shown.
+        self.assertEqual(steps(lambda: page(self.one)), 2)
+        self.assertEqual(steps(lambda: page(self.p)), 0)
+        bins = [place(f"B{i}", 2, "BIN", f"Y{i % 9}") for i in range(27)]
+        self.assertEqual(steps(lambda: self.p.post("locations", bins)), 0)
+        # All zones are referred to, and so in the picture already.
+        self.assertEqual(steps(lambda: self.one.post("locations", bins)), 0)
+        self.assertEqual(steps(lambda: self.one.post("locations", [
+            place(f"B{i}", 3, "BIN", "Y0") for i in range(27)])), 1)
 
     def test_versions_from_another_warehouse_are_left_out_of_the_history(self):
         c, make = "sales-orders", MAKE["sales-orders"]
