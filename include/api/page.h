@@ -10,9 +10,9 @@
  * and, where a filter has no index, when PAGE_SCAN_MAX rows were looked at. So
  * a page may hold few items, or none, and still have a `next`; the listing is
  * over when `next` is null. A credential limited to warehouses has such a
- * filter in every listing that shows what has one. Sizes are read before rows because rows are held
- * in memory whole: a page takes a few times PAGE_BYTES_MAX, whatever the
- * limit and the items' size.
+ * filter in every listing that shows what has one. Sizes are read before rows
+ * because rows are held in memory whole: a page takes a few times
+ * PAGE_BYTES_MAX, whatever the limit and the items' size.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_PAGE_H

@@ -57,8 +57,8 @@ struct apply {
 	uint64_t wall_ms; /* for new ids */
 	const struct incoming *items;
 	size_t count;
-	bool lock;         /* read FOR UPDATE: after a race */
-	bool dry_run;      /* decide only; no ids are made up */
+	bool lock;                 /* read FOR UPDATE: after a race */
+	bool dry_run;              /* decide only; no ids are made up */
 	const struct scope *scope; /* of who asked; NULL: no limit */
 	/* Release: of who sent each item; NULL: nobody was limited. */
 	const struct scope *const *scopes;

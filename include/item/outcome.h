@@ -70,8 +70,8 @@ struct outcome {
 	uint32_t rev;          /* the item's after it; 0: none */
 	struct sv kept_detail; /* batch_item.detail; p NULL: made from the
 				  rest */
-	struct sv errors; /* REJECTED for another reason than its shape: in
-			     place of the item's own */
+	struct sv errors;      /* REJECTED for another reason than its shape: in
+				  place of the item's own */
 	/* QUARANTINED */
 	bool has_quarantine_id;
 	struct id quarantine_id;

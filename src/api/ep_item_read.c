@@ -453,8 +453,8 @@ static bool search(struct db *db, const struct list *l, struct search *s,
 	bool ok = true;
 
 	arena_init(&a, LOOK_BLOCK_BYTES);
-	for (int n = 0; ok && !s->full && !s->ended &&
-			n < PAGE_SCAN_MAX / LOOK_ROWS;
+	for (int n = 0;
+	     ok && !s->full && !s->ended && n < PAGE_SCAN_MAX / LOOK_ROWS;
 	     n++) {
 		arena_reset(&a);
 		ok = look(db, l, s, &a, f);
@@ -479,13 +479,12 @@ static bool read_own(struct db *db, struct list *l, struct fail *f)
 		l->end = s.found[s.room.count - 1].bytes;
 	else if (!s.ended)
 		l->end = s.after;
-	return db_keys_query(db, STMT_ITEM_PAGE_SOME,
-			     DB_ARGS(db_uint(l->x->who.partner_id),
-				     db_uint(l->collection),
-				     db_uint(l->states.low),
-				     db_uint(l->states.high)),
-			     s.found, s.room.count, l->x->arena, &l->items,
-			     f) &&
+	return db_keys_query(
+		       db, STMT_ITEM_PAGE_SOME,
+		       DB_ARGS(db_uint(l->x->who.partner_id),
+			       db_uint(l->collection), db_uint(l->states.low),
+			       db_uint(l->states.high)),
+		       s.found, s.room.count, l->x->arena, &l->items, f) &&
 	       sort_seen(l->x, db, &l->items, &columns, l->x->arena, &l->seen,
 			 f);
 }

@@ -53,8 +53,9 @@ static bool refuse(const struct core *c, struct fail *f)
 		snprintf(f->pointer, sizeof(f->pointer), "/%.*s",
 			 SV_ARG(c->outside_field));
 	else
-		snprintf(f->pointer, sizeof(f->pointer), "/items/%" PRIu64
-			 "/%.*s", in->index, SV_ARG(c->outside_field));
+		snprintf(f->pointer, sizeof(f->pointer),
+			 "/items/%" PRIu64 "/%.*s", in->index,
+			 SV_ARG(c->outside_field));
 	return false;
 }
 

@@ -74,7 +74,7 @@ struct cycle;
 struct core {
 	struct apply *a;
 	struct shelf shelves[COLLECTION_COUNT];
-	struct cycle *cycle; /* BOMs only */
+	struct cycle *cycle;  /* BOMs only */
 	struct scope_map map; /* of limited credentials: see fence.c */
 	bool fenced;          /* somebody is limited, and it matters here */
 	/* The first item that was found outside of the scope; of no job. */

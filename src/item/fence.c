@@ -11,8 +11,7 @@ static struct scope_place sent_place(const struct core *c,
 				    in->home};
 }
 
-static struct scope_place held_place(enum collection col,
-				     const struct entry *e)
+static struct scope_place held_place(enum collection col, const struct entry *e)
 {
 	return (struct scope_place){col, e->source_id, e->trait, e->home};
 }
@@ -61,8 +60,8 @@ bool fence_load(struct core *c, struct db *db, struct fail *f)
 		    scope_concerns(c->a->collection);
 	if (!c->fenced)
 		return true;
-	places = arena_reserve(c->a->arena, (c->a->count + 2 * s->count) *
-						    sizeof(*places));
+	places = arena_reserve(c->a->arena,
+			       (c->a->count + 2 * s->count) * sizeof(*places));
 	for (size_t i = 0; i < c->a->count; i++)
 		if (!c->a->items[i].rejected)
 			places[n++] = sent_place(c, &c->a->items[i]);

@@ -67,8 +67,8 @@ static const struct field LOCATIONS[] = {
 	      .use = FIELD_USE_TRAIT, .doc = "What sort of place it is."),
 	ITEM_NAME,
 	REFERENCE("parent_source_id", OPTIONAL, LOCATIONS, .by = "kind",
-		  .use = FIELD_USE_HOME,
-		  .cases = PARENT_CASES, .case_count = ARRAY_LEN(PARENT_CASES),
+		  .use = FIELD_USE_HOME, .cases = PARENT_CASES,
+		  .case_count = ARRAY_LEN(PARENT_CASES),
 		  .doc = "The place it is in: of a ZONE a WAREHOUSE, of a BIN "
 			 "a ZONE; a WAREHOUSE is in none."),
 	REFERENCE("address_source_id", OPTIONAL, ADDRESSES,
@@ -168,8 +168,7 @@ static const struct field RECEIVERS[] = {
 
 static const struct field SHIPPERS[] = {
 	COMMON,
-	REFERENCE("so_source_id", REQUIRED, SALES_ORDERS,
-		  .use = FIELD_USE_HOME,
+	REFERENCE("so_source_id", REQUIRED, SALES_ORDERS, .use = FIELD_USE_HOME,
 		  .doc = "The sales order that is shipped."),
 	LINES,
 };
@@ -185,9 +184,11 @@ static const struct field WORK_ORDERS[] = {
 
 static const struct field TRANSFER_ORDERS[] = {
 	COMMON,
-	WAREHOUSE("from_warehouse_source_id", .use = FIELD_USE_FROM | FIELD_USE_HOME,
+	WAREHOUSE("from_warehouse_source_id",
+		  .use = FIELD_USE_FROM | FIELD_USE_HOME,
 		  .doc = "Where the goods leave."),
-	WAREHOUSE("to_warehouse_source_id", .use = FIELD_USE_TO | FIELD_USE_HOME,
+	WAREHOUSE("to_warehouse_source_id",
+		  .use = FIELD_USE_TO | FIELD_USE_HOME,
 		  .doc = "Where they arrive: another one."),
 	LINES,
 };

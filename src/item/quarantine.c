@@ -342,8 +342,8 @@ bool quarantine_pick(struct db *db, const struct quarantine_match *m,
 		bool *seen;
 
 		if (!pick(db, m, from, QUARANTINE_SOME, a, &t, f) ||
-		    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a, &seen,
-				f))
+		    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a,
+				&seen, f))
 			return false;
 		take(s_r, &t, seen);
 		if (s_r->count || s_r->ended)
@@ -362,8 +362,7 @@ static bool count_stretch(struct db *db, const struct quarantine_match *m,
 	bool *seen;
 
 	if (!pick(db, m, id_val(from), COUNT_ROWS, a, &t, f) ||
-	    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a, &seen,
-				f))
+	    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a, &seen, f))
 		return false;
 	for (size_t i = 0; i < t.rows; i++)
 		*count += seen[i];

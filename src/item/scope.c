@@ -68,8 +68,8 @@ bool scope_has(const struct scope *s, struct sv warehouse)
 {
 	if (!s)
 		return true;
-	return s->count && bsearch(&warehouse, s->ids, s->count,
-				   sizeof(*s->ids), by_bytes);
+	return s->count &&
+	       bsearch(&warehouse, s->ids, s->count, sizeof(*s->ids), by_bytes);
 }
 
 bool scope_within(const struct scope *inner, const struct scope *outer)
@@ -164,9 +164,9 @@ static bool find(const struct scope_map *m, enum collection c,
 
 	if (m->known && m->known(m->arg, c, source_id, step_r))
 		return true;
-	got = m->count ? bsearch(&key, m->steps, m->count, sizeof(key),
-				 by_thing)
-		       : NULL;
+	got = m->count
+		      ? bsearch(&key, m->steps, m->count, sizeof(key), by_thing)
+		      : NULL;
 	if (got)
 		*step_r = *got;
 	return got != NULL;
@@ -342,16 +342,16 @@ enum scope_verdict scope_judge(const struct scope *s, const struct scope_map *m,
 	t = follow(m, p);
 	if (t.way == WAY_LOST || t.way == WAY_ON)
 		return SCOPE_UNKNOWN;
-	outside = first_outside(s, t.way == WAY_HERE ? t.at.source_id
-						     : t.at.home);
+	outside = first_outside(s,
+				t.way == WAY_HERE ? t.at.source_id : t.at.home);
 	if (outside < 0)
 		return SCOPE_IN;
 	if (field_r && t.way == WAY_HERE && !t.moved)
 		*field_r = SV("source_id");
 	else if (field_r)
-		*field_r = field_home(p->collection,
-				      t.moved ? 0 : (size_t)outside)
-				   ->name;
+		*field_r =
+			field_home(p->collection, t.moved ? 0 : (size_t)outside)
+				->name;
 	return SCOPE_OUT;
 }
 
@@ -369,12 +369,11 @@ static struct scope_place place_of(const struct db_table *t, size_t row,
 				   const struct scope_columns *c)
 {
 	return (struct scope_place){
-		.collection =
-			c->collection < 0
-				? c->fixed
-				: (enum collection)db_cell(
-					  t, row, (size_t)c->collection)
-					  ->u,
+		.collection = c->collection < 0
+				      ? c->fixed
+				      : (enum collection)db_cell(
+						t, row, (size_t)c->collection)
+						->u,
 		.source_id = db_cell(t, row, c->source_id)->bytes,
 		.trait = text_of(db_cell(t, row, c->trait)),
 		.home = text_of(db_cell(t, row, c->home))};
@@ -387,8 +386,8 @@ static bool sees(const struct scope *s, const struct scope_map *m,
 	if (c->sender < 0)
 		return scope_judge(s, m, p, NULL) == SCOPE_IN;
 	return scope_judge_record(
-		       s, m, p,
-		       text_of(db_cell(t, row, (size_t)c->sender))) == SCOPE_IN;
+		       s, m, p, text_of(db_cell(t, row, (size_t)c->sender))) ==
+	       SCOPE_IN;
 }
 
 bool scope_sort(struct db *db, uint32_t partner_id, const struct scope *s,

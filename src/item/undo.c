@@ -162,9 +162,9 @@ static enum apply_result plan(struct core *c, struct db *db, struct id refresh,
 	boms = c->a->collection == COLLECTION_BOMS;
 	if (boms)
 		r = cycle_lock(c, db, f);
-	if (r == APPLY_DONE && (!find_items(c, db, refresh, f) ||
-				!leave_out_others(c, db, f) ||
-				(boms && !leave_out_rings(c, db, f))))
+	if (r == APPLY_DONE &&
+	    (!find_items(c, db, refresh, f) || !leave_out_others(c, db, f) ||
+	     (boms && !leave_out_rings(c, db, f))))
 		r = APPLY_FAIL;
 	return r;
 }

@@ -133,8 +133,8 @@ static void add_item(struct core *c, struct sheet *s, const struct entry *e)
 			     db_uint((uint64_t)c->a->collection),
 			     db_text(e->source_id), db_uint(e->rev + 1),
 			     version_val(e->has_version, e->version),
-			     db_uint(e->state),
-			     text_val(e->trait), text_val(e->home),
+			     db_uint(e->state), text_val(e->trait),
+			     text_val(e->home),
 			     db_text(sv_from(e->hash, ITEM_HASH)),
 			     id_val(&e->internal_id), db_text(e->from->payload),
 			     db_uint(e->rev + 1), id_val(&c->a->batch_id),
@@ -310,18 +310,18 @@ static void add_record(struct core *c, struct sheet *s, const struct entry *e,
 {
 	bool open = r->state == QUARANTINE_OPEN;
 
-	sheet_add(s, DB_ARGS(db_uint(c->a->partner_id), id_val(&r->id),
-			     db_uint(r->rev + 1),
-			     db_uint((uint64_t)c->a->collection),
-			     db_text(e->source_id),
-			     open ? db_uint(1) : db_null(), db_uint(r->state),
-			     version_val(r->has_version, r->version),
-			     db_uint(r->why->code), db_text(r->why->reason),
-			     db_text(r->why->missing), db_uint(r->attempts),
-			     db_uint(r->seen_rev), text_val(r->from->trait),
-			     text_val(r->from->home), text_val(r->sender),
-			     db_text(r->from->payload),
-			     id_val(&c->a->batch_id)));
+	sheet_add(s,
+		  DB_ARGS(db_uint(c->a->partner_id), id_val(&r->id),
+			  db_uint(r->rev + 1),
+			  db_uint((uint64_t)c->a->collection),
+			  db_text(e->source_id), open ? db_uint(1) : db_null(),
+			  db_uint(r->state),
+			  version_val(r->has_version, r->version),
+			  db_uint(r->why->code), db_text(r->why->reason),
+			  db_text(r->why->missing), db_uint(r->attempts),
+			  db_uint(r->seen_rev), text_val(r->from->trait),
+			  text_val(r->from->home), text_val(r->sender),
+			  db_text(r->from->payload), id_val(&c->a->batch_id)));
 }
 
 static enum apply_result put_records(struct core *c, struct db *db,

@@ -28,12 +28,12 @@ static enum apply_result release_some(struct db *db, struct work_part *p,
 
 enum run_step work_release(struct run *r, struct job *j, struct fail *f)
 {
-	const struct quarantine_match m = {.partner_id = j->partner_id,
-					   .collection = j->collection,
-					   .missing = j->filter_missing,
-					   .asked = j->job_id,
-					   .scope = scope_read(r->arena,
-							       j->warehouses)};
+	const struct quarantine_match m = {
+		.partner_id = j->partner_id,
+		.collection = j->collection,
+		.missing = j->filter_missing,
+		.asked = j->job_id,
+		.scope = scope_read(r->arena, j->warehouses)};
 	struct quarantine_some some;
 
 	if (!quarantine_pick(r->db, &m, j->resume_after, r->arena, &some, f))

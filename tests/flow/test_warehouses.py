@@ -438,7 +438,11 @@ class Reading(WarehouseTest):
         c = "work-orders"
         self.p.post(c, [MAKE[c]("A", 1), MAKE[c]("Z", 1), MAKE[c]("M", 2)])
         self.stack.sql(
-            "INSERT INTO item SELECT partner_id, collection, CONCAT('M', "
+            "INSERT INTO item (partner_id, collection, source_id, rev, "
+            "source_version, state, trait, home, content_hash, internal_id, "
+            "payload, content_rev, content_batch, content_at, created_batch, "
+            "last_batch, created_at, updated_at) "
+            "SELECT partner_id, collection, CONCAT('M', "
             "LPAD(seq, 5, '0')), rev, source_version, state, trait, home, "
             "content_hash, UNHEX(LPAD(HEX(seq + 99), 32, '0')), payload, "
             "content_rev, content_batch, content_at, created_batch, "

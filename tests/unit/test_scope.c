@@ -29,8 +29,8 @@ static void a_scope_is_the_set_that_is_written(void)
 static void what_is_no_list_of_texts_is_none_at_all(void)
 {
 	static const char *const TEXTS[] = {
-		"[]", "", "{}", "[1]", "[\"W1\",null]", "\"W1\"", "[\"W1\"",
-		"[[\"W1\"]]",
+		"[]",     "",        "{}",         "[1]", "[\"W1\",null]",
+		"\"W1\"", "[\"W1\"", "[[\"W1\"]]",
 	};
 	struct arena a;
 
@@ -99,7 +99,11 @@ static void hold(const struct world *w, enum collection c, const char *id,
 		 const char *trait, const char *home)
 {
 	world_sql(w,
-		  "INSERT INTO item SELECT %d, %d, '%s', 1, 1, 1, "
+		  "INSERT INTO item (partner_id, collection, source_id, rev, "
+		  "source_version, state, trait, home, content_hash, "
+		  "internal_id, payload, content_rev, content_batch, "
+		  "content_at, created_batch, last_batch, created_at, "
+		  "updated_at) SELECT %d, %d, '%s', 1, 1, 1, "
 		  "NULLIF('%s', ''), NULLIF('%s', ''), '', "
 		  "UNHEX(LPAD(HEX(COUNT(1) + 1), 32, '0')), '{}', 1, '', "
 		  "NOW(3), '', '', NOW(3), NOW(3) FROM item",
@@ -137,8 +141,7 @@ static const struct place_row {
 	{COLLECTION_LOCATIONS, "W1", "ZONE", "W2", SCOPE_OUT,
 	 "parent_source_id"},
 	{COLLECTION_LOCATIONS, "B", "BIN", "Z1", SCOPE_IN, NULL},
-	{COLLECTION_LOCATIONS, "B", "BIN", "Z2", SCOPE_OUT,
-	 "parent_source_id"},
+	{COLLECTION_LOCATIONS, "B", "BIN", "Z2", SCOPE_OUT, "parent_source_id"},
 	{COLLECTION_LOCATIONS, "B", "BIN", "Z3", SCOPE_UNKNOWN, NULL},
 	{COLLECTION_LOCATIONS, "B", "BIN", "W1", SCOPE_IN, NULL},
 	{COLLECTION_LOCATIONS, "B", "BIN", "Y2", SCOPE_IN, NULL},
@@ -166,10 +169,9 @@ static const struct place_row {
 static void fill_places(struct scope_place *places)
 {
 	for (size_t i = 0; i < ARRAY_LEN(PLACES); i++)
-		places[i] = (struct scope_place){PLACES[i].collection,
-						 sv_of(PLACES[i].id),
-						 sv_of(PLACES[i].trait),
-						 sv_of(PLACES[i].home)};
+		places[i] = (struct scope_place){
+			PLACES[i].collection, sv_of(PLACES[i].id),
+			sv_of(PLACES[i].trait), sv_of(PLACES[i].home)};
 }
 
 /* All at once, and each alone: what is known beside does not matter. */
@@ -195,8 +197,8 @@ static void every_place_is_judged_by_where_it_leads(void)
 		struct scope_map one = {0};
 		struct sv field = SV_NONE;
 
-		WANT_DONE(scope_map_load(w.db, PARTNER, &places[i], 1,
-					 &w.arena, &one, &f),
+		WANT_DONE(scope_map_load(w.db, PARTNER, &places[i], 1, &w.arena,
+					 &one, &f),
 			  &f);
 		WANT_U64(scope_judge(s, &one, &places[i], NULL),
 			 PLACES[i].want);
@@ -221,9 +223,9 @@ static void another_partners_things_lead_nowhere(void)
 	world_open(&w);
 	world_migrate(&w);
 	hold_all(&w);
-	WANT_DONE(scope_map_load(w.db, PARTNER + 1, &bin, 1, &w.arena, &map,
-				 &f),
-		  &f);
+	WANT_DONE(
+		scope_map_load(w.db, PARTNER + 1, &bin, 1, &w.arena, &map, &f),
+		&f);
 	WANT_U64(scope_judge(scope_read(&w.arena, SV("[\"W1\"]")), &map, &bin,
 			     NULL),
 		 SCOPE_UNKNOWN);
@@ -261,8 +263,7 @@ static void a_record_is_its_senders_wherever_it_leads(void)
 
 	arena_init(&a, 4096);
 	s = scope_read(&a, SV("[\"W1\"]"));
-	WANT_U64(scope_judge_record(s, &map, &order, SV("[\"W1\"]")),
-		 SCOPE_IN);
+	WANT_U64(scope_judge_record(s, &map, &order, SV("[\"W1\"]")), SCOPE_IN);
 	WANT_U64(scope_judge_record(s, &map, &order, SV("[\"W1\",\"W2\"]")),
 		 SCOPE_OUT);
 	WANT_U64(scope_judge_record(s, &map, &order, SV_NONE), SCOPE_OUT);
