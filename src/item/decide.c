@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "core.h"
+#include "item/field.h"
 #include "item/validate.h"
 
 static bool same_content(const struct entry *e, const struct incoming *in)
@@ -329,10 +330,13 @@ static void accept(struct core *c, struct entry *e, const struct incoming *in,
 static void wait_for_home(const struct core *c, const struct incoming *in,
 			  struct waits *w)
 {
+	const struct field *home = field_home(c->a->collection, 0);
+
 	w->refs = arena_array(c->a->arena, in->ref_count, sizeof(*w->refs));
 	w->revs = arena_array(c->a->arena, in->ref_count, sizeof(*w->revs));
 	for (size_t i = 0; i < in->ref_count; i++)
-		if (sv_eq(in->refs[i].source_id, in->home)) {
+		if (in->refs[i].collection == home->to &&
+		    sv_eq(in->refs[i].source_id, in->home)) {
 			w->revs[w->count] = rev_of(c, &in->refs[i]);
 			w->refs[w->count++] = &in->refs[i];
 		}
