@@ -4,6 +4,7 @@ sent, held, held back, refreshed, released, replayed, read."""
 import json
 import os
 import random
+import threading
 import unittest
 import urllib.parse
 
@@ -273,6 +274,29 @@ class Sending(WarehouseTest):
                 self.assertEqual(checksums(self.stack), before)
                 self.assertEqual(self.two.outcome(c, make("Q", 2, 2)),
                                  "ACCEPTED created")
+
+    def test_of_two_at_once_one_takes_the_key(self):
+        for c in ("work-orders", "receivers", "locations"):
+            for i in range(12):
+                got, start = {}, threading.Barrier(2)
+
+                def send(n, who):
+                    start.wait()
+                    got[n] = who.post(c, [MAKE[c](f"K{i}", n),
+                                          MAKE[c](f"L{i}-{n}", n)]).status
+                threads = [threading.Thread(target=send, args=a)
+                           for a in ((1, self.one), (2, self.two))]
+                for t in threads:
+                    t.start()
+                for t in threads:
+                    t.join()
+                self.assertEqual(sorted(got.values()), [200, 403], (c, i))
+                first = 1 if got[1] == 200 else 2
+                held = self.p.held(c)
+                self.assertEqual(json.loads(held[f"K{i}"].payload),
+                                 MAKE[c](f"K{i}", first))
+                self.assertIn(f"L{i}-{first}", held)
+                self.assertNotIn(f"L{i}-{3 - first}", held)
 
     def test_other_collections_are_free(self):
         self.assertEqual(self.one.outcomes("skus", [sku("B"), sku("A", 3)]),
