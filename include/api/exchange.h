@@ -14,6 +14,7 @@
 #include "gate/limit.h"
 #include "gate/quota.h"
 #include "item/apply.h"
+#include "item/scope.h"
 #include "wire/fcgi.h"
 
 struct route;
@@ -63,6 +64,7 @@ struct exchange {
 	/* authenticate */
 	bool has_principal;
 	struct principal who;
+	const struct scope *scope; /* its warehouses; NULL: no limit */
 
 	/* take_rate */
 	struct limit_state rate;
@@ -109,6 +111,11 @@ struct exchange {
 	bool has_quota_state;
 	struct quota_state quota_state;
 };
+
+/* May the credential see a request or job as a whole? Its collection and the
+ * warehouses of its sender, as the database has them. */
+bool exchange_covers(const struct exchange *x, const struct db_val *collection,
+		     const struct db_val *sender);
 
 /* The value of a query parameter; SV_NONE if it was not sent. */
 struct sv exchange_param(const struct exchange *x, const char *name);

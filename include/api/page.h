@@ -9,9 +9,10 @@
  * A page ends at `limit` items, or earlier: when it has PAGE_BYTES_MAX bytes,
  * and, where a filter has no index, when PAGE_SCAN_MAX rows were looked at. So
  * a page may hold few items, or none, and still have a `next`; the listing is
- * over when `next` is null. Sizes are read before rows because rows are held
- * in memory whole: a page takes a few times PAGE_BYTES_MAX, whatever the
- * limit and the items' size.
+ * over when `next` is null. A credential limited to warehouses has such a
+ * filter in every listing that shows what has one. Sizes are read before rows
+ * because rows are held in memory whole: a page takes a few times
+ * PAGE_BYTES_MAX, whatever the limit and the items' size.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_PAGE_H
@@ -48,6 +49,13 @@ MUST_CHECK bool page_read_after(const struct exchange *x, struct page *p,
 MUST_CHECK bool page_bound(struct db *db, const struct exchange *x,
 			   enum stmt stmt, struct sv from, struct sv *until_r,
 			   bool *bounded_r, struct fail *f);
+
+/* Is there room for one more of so many bytes? Then it is taken. */
+struct page_room {
+	uint64_t limit, bytes;
+	size_t count;
+};
+bool page_take(struct page_room *r, uint64_t bytes);
 
 /* How many rows, from the first, one page may hold, by the bytes in this
  * column; at least one if there is one. */

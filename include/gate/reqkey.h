@@ -42,8 +42,9 @@ struct reqkey {
 	struct id correlation;
 	struct id batch_id; /* fixed before the first attempt */
 	uint8_t fingerprint[DIGEST_BYTES];
-	int collection; /* enum collection; -1: none */
-	unsigned mode;  /* enum batch_mode */
+	int collection;       /* enum collection; -1: none */
+	unsigned mode;        /* enum batch_mode */
+	struct sv warehouses; /* of the credential; p NULL: no limit */
 	uint64_t retention_ms;
 };
 
@@ -54,6 +55,7 @@ struct reqkey_stored {
 	uint8_t fingerprint[DIGEST_BYTES];
 	int collection;
 	unsigned mode;
+	struct sv warehouses;
 	uint64_t expires_wall_ms;
 };
 

@@ -17,6 +17,10 @@
  *  A4  A version is never lost to an older one, in the item table or in
  *      quarantine.
  *  A5  Everything that was ever accepted is the item's row or in its history.
+ *  A6  Nothing outside of the scope is touched or told: neither what is sent
+ *      nor what is held or held back under its key may be of another
+ *      warehouse. Else the whole run fails (FAIL_CROSS_WAREHOUSE); in a part
+ *      of a job the item is REJECTED, in a release it stays held back.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_APPLY_H
@@ -24,6 +28,7 @@
 
 #include "db/session.h"
 #include "item/outcome.h"
+#include "item/scope.h"
 
 /* The numbers stand in batch.mode and request_key.mode. */
 enum batch_mode {
@@ -53,8 +58,11 @@ struct apply {
 	uint64_t wall_ms; /* for new ids */
 	const struct incoming *items;
 	size_t count;
-	bool lock;         /* read FOR UPDATE: after a race */
-	bool dry_run;      /* decide only; no ids are made up */
+	bool lock;                 /* read FOR UPDATE: after a race */
+	bool dry_run;              /* decide only; no ids are made up */
+	const struct scope *scope; /* of who asked; NULL: no limit */
+	/* Release: of who sent each item; NULL: nobody was limited. */
+	const struct scope *const *scopes;
 	uint64_t sync_max; /* full-refresh: most of named plus active items */
 	uint64_t received_ms; /* full-refresh: 0 at the first attempt; set by
 				 it, and the same at the next ones */
@@ -81,10 +89,11 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f);
  * again.
  *
  *	struct undo u = {.refresh = batch_id};
- *	undo_find(db, partner_id, arena, &u, f)	FAIL_NOT_FOUND: no such
- *						refresh of this partner
- *	apply_undo(db, &a, &u, most, f)		of the tombstones from u.from
- *						on, so many at most
+ *	undo_find(db, partner_id, scope, arena, &u, f)
+ *		FAIL_NOT_FOUND: no such refresh of this partner, or one that
+ *		was not all within the scope
+ *	apply_undo(db, &a, &u, most, f)
+ *		of the tombstones from u.from on, so many at most
  *
  * apply_undo() moves u.from on and says whether there are no more behind it:
  * all of them in one transaction, or part by part, as a job. summary.total is
@@ -99,7 +108,8 @@ struct undo {
 	uint64_t from;       /* position of a tombstone in its batch */
 	bool ended;
 };
-MUST_CHECK bool undo_find(struct db *db, uint32_t partner_id, struct arena *a,
+MUST_CHECK bool undo_find(struct db *db, uint32_t partner_id,
+			  const struct scope *scope, struct arena *a,
 			  struct undo *u, struct fail *f);
 enum apply_result apply_undo(struct db *db, struct apply *a, struct undo *u,
 			     uint64_t most, struct fail *f);

@@ -51,6 +51,7 @@ enum field_use {
 	FIELD_USE_COMPONENT = 8,
 	FIELD_USE_FROM = 16, /* the two sides of a transfer */
 	FIELD_USE_TO = 32,
+	FIELD_USE_HOME = 64, /* says which warehouse it is of: item/scope.h */
 };
 
 /* What becomes of a field when another one (`by`) has this word. */
@@ -94,6 +95,10 @@ struct field_set {
 };
 
 const struct field_set *field_set(enum collection c);
+
+/* The n-th field, from 0, that says which warehouse an item is of; NULL: there
+ * are no more, or the collection has no warehouse. */
+const struct field *field_home(enum collection c, size_t n);
 
 /* NULL: the set has no such field. */
 const struct field *field_find(const struct field_set *set, struct sv name);

@@ -41,6 +41,10 @@ struct incoming {
 	/* What others check of it (item.trait): a location's kind, a lot's or
 	 * BOM's sku_source_id; empty for the rest. */
 	struct sv trait;
+	/* What its own fields say of the warehouse it is of (item.home): the
+	 * source ids of the fields that do, in their order, joined by line
+	 * feeds, which no source id has; empty: none. See item/scope.h. */
+	struct sv home;
 
 	struct item_ref *refs; /* in document order, none twice */
 	size_t ref_count;

@@ -34,6 +34,7 @@ enum hold_code {
 	HOLD_LOT_OF_OTHER_SKU = 4,
 	HOLD_SAME_WAREHOUSE = 5,
 	HOLD_BOM_CYCLE = 6,
+	HOLD_CROSS_WAREHOUSE = 7,
 };
 
 enum item_state { ITEM_ACTIVE = 1, ITEM_INACTIVE = 2 };
@@ -69,6 +70,8 @@ struct outcome {
 	uint32_t rev;          /* the item's after it; 0: none */
 	struct sv kept_detail; /* batch_item.detail; p NULL: made from the
 				  rest */
+	struct sv errors;      /* REJECTED for another reason than its shape: in
+				  place of the item's own */
 	/* QUARANTINED */
 	bool has_quarantine_id;
 	struct id quarantine_id;

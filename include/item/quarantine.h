@@ -1,8 +1,11 @@
 /* Quarantine records: letting one go, or giving it up.
  *
  * Both work inside a transaction of the caller's, on one OPEN record of the
- * partner. FAIL_NOT_FOUND: there is none of that id; FAIL_NOT_OPEN: it is
- * closed already.
+ * partner. FAIL_NOT_FOUND: there is none of that id, or none that apply.scope
+ * may see; FAIL_NOT_OPEN: it is closed already.
+ *
+ * Whoever releases, a record is applied within the scope of who sent it: what
+ * leads to another warehouse by now stays held back.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_QUARANTINE_H
@@ -12,7 +15,8 @@
 #include "item/apply.h"
 
 struct release {
-	/* set by the caller: arena, partner_id, batch_id, wall_ms, lock */
+	/* set by the caller: arena, partner_id, batch_id, wall_ms, lock,
+	 * scope */
 	struct apply apply;
 	/* set by quarantine_release() */
 	struct incoming in;
@@ -33,20 +37,26 @@ struct quarantine_match {
 	int collection;    /* -1: all */
 	struct sv missing; /* source_id waited for; p NULL: whatever it is */
 	struct id asked;   /* made when it was asked for */
+	const struct scope *scope; /* of who asked; NULL: no limit */
 };
 enum { QUARANTINE_SOME = 100 };
 
+/* With a scope it stops at the hundred thousandth record that is looked at:
+ * there may be more. */
 MUST_CHECK bool quarantine_count(struct db *db,
 				 const struct quarantine_match *m,
 				 struct arena *a, uint64_t *count_r,
 				 struct fail *f);
 
 /* The first ones behind `after` (p NULL: from the beginning), as far as they
- * are of one collection. */
+ * are of one collection. With a scope there may be none and yet more behind
+ * `last`. */
 struct quarantine_some {
 	struct id ids[QUARANTINE_SOME];
 	size_t count;
 	enum collection collection;
+	struct id last; /* that was looked at */
+	bool ended;     /* none was left */
 };
 MUST_CHECK bool quarantine_pick(struct db *db, const struct quarantine_match *m,
 				struct sv after, struct arena *a,
@@ -65,7 +75,7 @@ MUST_CHECK bool quarantine_ready(struct db *db, uint32_t partner_id,
  * QUARANTINED with what is wrong now, and its record stays open; one that can
  * no longer be read is REJECTED, its record stays open too, but waits for
  * nothing any more. Of *a the caller sets arena, partner_id, batch_id,
- * wall_ms, lock and part. first_index: of the first in the batch. */
+ * wall_ms, lock, scope and part. first_index: of the first in the batch. */
 enum apply_result quarantine_release_some(struct db *db, const struct conf *c,
 					  const struct quarantine_some *some,
 					  uint64_t first_index, struct apply *a,

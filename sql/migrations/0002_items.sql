@@ -4,7 +4,8 @@
 -- One row a request key: narrow and not partitioned, because uniqueness and
 -- dropping by day cannot be one table. Whether a key is live is decided by
 -- expires_at, never by whether it was swept. surface: 1 wms-ingest.
--- collection NULL: a request that has none (release, undo).
+-- collection NULL: a request that has none (release, undo). warehouses: the
+-- scope of the credential that sent it, as credential has it; NULL: no limit.
 CREATE TABLE request_key (
 	partner_id INT UNSIGNED NOT NULL,
 	surface TINYINT UNSIGNED NOT NULL,
@@ -13,6 +14,7 @@ CREATE TABLE request_key (
 	fingerprint BINARY(32) NOT NULL,
 	collection TINYINT UNSIGNED NULL,
 	mode TINYINT UNSIGNED NOT NULL,
+	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
 	created_at DATETIME(3) NOT NULL,
 	expires_at DATETIME(3) NOT NULL,
 	PRIMARY KEY (partner_id, surface, correlation_id),
@@ -32,7 +34,8 @@ CREATE TABLE response (
 PARTITION BY RANGE (day) (PARTITION pmax VALUES LESS THAN MAXVALUE);
 
 -- mode: 1 upsert, 2 full-refresh, 3 bulk, 4 release, 5 discard,
--- 6 undo-refresh. finished_at equals received_at but for jobs.
+-- 6 undo-refresh. finished_at equals received_at but for jobs. warehouses: as
+-- in request_key.
 CREATE TABLE batch (
 	batch_id BINARY(16) NOT NULL,
 	day SMALLINT UNSIGNED NOT NULL,
@@ -46,6 +49,7 @@ CREATE TABLE batch (
 	rejected INT UNSIGNED NOT NULL,
 	tombstoned INT UNSIGNED NOT NULL,
 	job_id BINARY(16) NULL,
+	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
 	received_at DATETIME(3) NOT NULL,
 	PRIMARY KEY (batch_id, day)
 ) ENGINE = InnoDB
@@ -74,7 +78,9 @@ PARTITION BY RANGE (day) (PARTITION pmax VALUES LESS THAN MAXVALUE);
 
 -- The state. rev grows by one with every transaction that changes the row;
 -- races are decided by it. state: 1 ACTIVE, 2 INACTIVE. trait: the one
--- attribute others check (a location's kind, a lot's or BOM's SKU).
+-- attribute others check (a location's kind, a lot's or BOM's SKU). home: what
+-- its own fields say of the warehouse it is of, one source id or two, joined
+-- by a line feed: a parent, an order, a warehouse.
 -- content_*: when the payload was accepted, which a tombstone and its undoing
 -- leave alone; rev, last_batch and updated_at they do not.
 CREATE TABLE item (
@@ -85,6 +91,7 @@ CREATE TABLE item (
 	source_version BIGINT UNSIGNED NULL,
 	state TINYINT UNSIGNED NOT NULL,
 	trait VARBINARY(128) NULL,
+	home VARBINARY(257) NULL,
 	content_hash BINARY(16) NOT NULL,
 	internal_id BINARY(16) NOT NULL,
 	payload MEDIUMBLOB NOT NULL,
@@ -110,6 +117,8 @@ CREATE TABLE item_history (
 	sub INT UNSIGNED NOT NULL,
 	source_version BIGINT UNSIGNED NULL,
 	state TINYINT UNSIGNED NOT NULL,
+	trait VARBINARY(128) NULL,
+	home VARBINARY(257) NULL,
 	payload MEDIUMBLOB NOT NULL,
 	batch_id BINARY(16) NOT NULL,
 	accepted_at DATETIME(3) NOT NULL,
@@ -119,7 +128,8 @@ CREATE TABLE item_history (
 -- Held back items. is_open is 1 or NULL, so that the unique key allows one
 -- open record an item and any number of closed ones. state: 1 OPEN,
 -- 2 RELEASED, 3 SUPERSEDED, 4 DISCARDED. rev as in item. seen_rev: the item's
--- content_rev when it was held back.
+-- content_rev when it was held back. trait and home as in item. warehouses: the
+-- scope of who sent it; a release is bound by it.
 CREATE TABLE quarantine (
 	partner_id INT UNSIGNED NOT NULL,
 	quarantine_id BINARY(16) NOT NULL,
@@ -134,6 +144,9 @@ CREATE TABLE quarantine (
 	missing MEDIUMBLOB NOT NULL,
 	attempts INT UNSIGNED NOT NULL,
 	seen_rev INT UNSIGNED NOT NULL,
+	trait VARBINARY(128) NULL,
+	home VARBINARY(257) NULL,
+	warehouses MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
 	payload MEDIUMBLOB NOT NULL,
 	batch_id BINARY(16) NOT NULL,
 	first_seen DATETIME(3) NOT NULL,

@@ -89,6 +89,7 @@ SELECT
 	b.tombstoned AS tombstoned,
 	CONCAT('job-', LOWER(HEX(b.job_id))) AS job_id,
 	CONCAT(REPLACE(b.received_at, ' ', 'T'), 'Z') AS received_at,
+	b.warehouses AS warehouses,
 	b.batch_id AS batch_key
 FROM batch b
 JOIN partner p ON p.partner_id = b.partner_id
@@ -97,7 +98,7 @@ LEFT JOIN collection_name n ON n.collection = b.collection;
 CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_batch AS
 SELECT
 	batch_id, partner_id, area, collection, mode, total, accepted, replay,
-	quarantined, rejected, tombstoned, job_id, received_at
+	quarantined, rejected, tombstoned, job_id, received_at, warehouses
 FROM v_batch_by_key;
 
 CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER
@@ -147,7 +148,7 @@ SELECT
 	ELT(q.state, 'OPEN', 'RELEASED', 'SUPERSEDED', 'DISCARDED') AS state,
 	ELT(q.code, 'reference-missing', 'reference-inactive',
 		'reference-wrong-kind', 'lot-of-other-sku', 'same-warehouse',
-		'bom-cycle') AS code,
+		'bom-cycle', 'cross-warehouse-credential') AS code,
 	CONVERT(q.reason USING utf8mb4) AS reason,
 	CONVERT(q.missing USING utf8mb4) AS missing,
 	q.attempts AS attempts,
@@ -155,6 +156,7 @@ SELECT
 	CONCAT(REPLACE(q.first_seen, ' ', 'T'), 'Z') AS first_seen,
 	CONCAT(REPLACE(q.last_seen, ' ', 'T'), 'Z') AS last_seen,
 	CONVERT(q.payload USING utf8mb4) AS payload,
+	q.warehouses AS warehouses,
 	q.quarantine_id AS quarantine_key
 FROM quarantine q
 JOIN partner p ON p.partner_id = q.partner_id
@@ -164,7 +166,7 @@ CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_quarantine AS
 SELECT
 	quarantine_id, partner_id, area, collection, source_id, source_text,
 	source_version, state, code, reason, missing, attempts, batch_id,
-	first_seen, last_seen, payload
+	first_seen, last_seen, payload, warehouses
 FROM v_quarantine_by_key;
 
 -- status is NULL once the answer is dropped, some days after it expired.
@@ -187,6 +189,7 @@ SELECT
 	CONCAT(REPLACE(k.created_at, ' ', 'T'), 'Z') AS received_at,
 	CONCAT(REPLACE(k.expires_at, ' ', 'T'), 'Z') AS expires_at,
 	k.expires_at <= UTC_TIMESTAMP(3) AS is_expired,
+	k.warehouses AS warehouses,
 	k.correlation_id AS correlation_key,
 	k.batch_id AS batch_key
 FROM request_key k
@@ -198,5 +201,5 @@ LEFT JOIN response r ON r.batch_id = k.batch_id;
 CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY DEFINER VIEW v_request AS
 SELECT
 	partner_id, surface, correlation_id, area, collection, mode, status,
-	batch_id, received_at, expires_at, is_expired
+	batch_id, received_at, expires_at, is_expired, warehouses
 FROM v_request_by_key;

@@ -104,6 +104,7 @@ SELECT
 	CONCAT(REPLACE(k.created_at, ' ', 'T'), 'Z') AS received_at,
 	CONCAT(REPLACE(k.expires_at, ' ', 'T'), 'Z') AS expires_at,
 	k.expires_at <= UTC_TIMESTAMP(3) AS is_expired,
+	k.warehouses AS warehouses,
 	k.correlation_id AS correlation_key,
 	k.batch_id AS batch_key
 FROM request_key k

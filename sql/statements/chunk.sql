@@ -56,10 +56,11 @@ WHERE c.chunk_no = 0 AND c.job_id < ? AND j.job_id IS NULL
 LIMIT 100;
 
 -- The batch of a job. What becomes of its items is counted by the job.
--- Arguments: batch_id, day, partner_id, collection, mode, total, job_id.
+-- Arguments: batch_id, day, partner_id, collection, mode, total, job_id,
+-- warehouses.
 -- name: batch_add_job
 -- rows: 1
 INSERT INTO batch
 	(batch_id, day, partner_id, collection, mode, total, accepted, replay,
-	quarantined, rejected, tombstoned, job_id, received_at)
-VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, NOW(3));
+	quarantined, rejected, tombstoned, job_id, warehouses, received_at)
+VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?, NOW(3));

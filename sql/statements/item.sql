@@ -3,9 +3,9 @@
 
 -- Arguments: partner_id, collection, then source ids.
 -- name: item_picture
--- rows: one a source_id that is held: source_id, rev, source_version, state, content_hash, internal_id, trait, content_rev
+-- rows: one a source_id that is held: source_id, rev, source_version, state, content_hash, internal_id, trait, content_rev, home
 SELECT source_id, rev, source_version, state, content_hash, internal_id, trait,
-	content_rev
+	content_rev, home
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list});
 
@@ -13,7 +13,7 @@ WHERE partner_id = ? AND collection = ? AND source_id IN ({list});
 -- name: item_picture_locked
 -- rows: as item_picture, locked in the order of the primary key
 SELECT source_id, rev, source_version, state, content_hash, internal_id, trait,
-	content_rev
+	content_rev, home
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list})
 ORDER BY source_id
@@ -22,10 +22,11 @@ FOR UPDATE;
 -- Arguments: when the refresh was received (unix ms), partner_id, collection,
 -- most rows.
 -- name: item_active
--- rows: one an ACTIVE item: source_id, rev, internal_id, touched since (0/1)
+-- rows: one an ACTIVE item: source_id, rev, internal_id, touched since (0/1), trait, home
 -- literals: '1970-01-01'
 SELECT source_id, rev, internal_id,
-	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND
+	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND,
+	trait, home
 FROM item
 WHERE partner_id = ? AND collection = ? AND state = 1
 ORDER BY source_id
@@ -35,7 +36,8 @@ LIMIT ?;
 -- rows: as item_active, locked
 -- literals: '1970-01-01'
 SELECT source_id, rev, internal_id,
-	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND
+	updated_at > '1970-01-01' + INTERVAL ? * 1000 MICROSECOND,
+	trait, home
 FROM item
 WHERE partner_id = ? AND collection = ? AND state = 1
 ORDER BY source_id
@@ -66,12 +68,24 @@ LEFT JOIN refresh_name n ON n.job_id = ? AND n.source_id = i.source_id
 WHERE i.partner_id = ? AND i.collection = ? AND i.source_id > ?
 	AND i.source_id <= ? AND i.state = 1;
 
+-- The same one by one, for a refresh that concerns some warehouses only.
+-- Arguments as refresh_count.
+-- name: refresh_look
+-- rows: one an ACTIVE item: source_id, trait, home, doomed (0/1)
+-- literals: '1970-01-01'
+SELECT i.source_id, i.trait, i.home, n.source_id IS NULL AND i.updated_at
+	< TIMESTAMPADD(MICROSECOND, 1000 * ?, '1970-01-01')
+FROM item i
+LEFT JOIN refresh_name n ON n.job_id = ? AND n.source_id = i.source_id
+WHERE i.partner_id = ? AND i.collection = ? AND i.source_id > ?
+	AND i.source_id <= ? AND i.state = 1;
+
 -- Arguments: job_id, partner_id, collection, source_id above this and up to
 -- this, received, most rows.
 -- name: refresh_doomed
--- rows: one each, in order: source_id, rev, internal_id
+-- rows: one each, in order: source_id, rev, internal_id, NULL, trait, home
 -- literals: '1970-01-01'
-SELECT i.source_id, i.rev, i.internal_id
+SELECT i.source_id, i.rev, i.internal_id, NULL, i.trait, i.home
 FROM item i
 LEFT JOIN refresh_name n ON n.job_id = ? AND n.source_id = i.source_id
 WHERE i.partner_id = ? AND i.collection = ? AND i.source_id > ?
@@ -84,16 +98,17 @@ LIMIT ?;
 -- alone. rev is assigned last: the assignments run from left to right.
 -- name: item_upsert
 -- rows: 1 a new row, 2 a changed one, 0 one that somebody raced us to
--- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), ?, ?, NOW(3), NOW(3))
+-- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), ?, ?, NOW(3), NOW(3))
 INSERT INTO item
 	(partner_id, collection, source_id, rev, source_version, state, trait,
-	content_hash, internal_id, payload, content_rev, content_batch,
+	home, content_hash, internal_id, payload, content_rev, content_batch,
 	content_at, created_batch, last_batch, created_at, updated_at)
 VALUES {row}
 ON DUPLICATE KEY UPDATE
 	source_version = IF(rev + 1 = VALUES(rev), VALUES(source_version), source_version),
 	state = IF(rev + 1 = VALUES(rev), VALUES(state), state),
 	trait = IF(rev + 1 = VALUES(rev), VALUES(trait), trait),
+	home = IF(rev + 1 = VALUES(rev), VALUES(home), home),
 	content_hash = IF(rev + 1 = VALUES(rev), VALUES(content_hash), content_hash),
 	payload = IF(rev + 1 = VALUES(rev), VALUES(payload), payload),
 	content_rev = IF(rev + 1 = VALUES(rev), VALUES(content_rev), content_rev),
@@ -127,9 +142,9 @@ ON DUPLICATE KEY UPDATE
 -- rows: 1 a source_id that is held
 INSERT INTO item_history
 	(partner_id, collection, source_id, rev, sub, source_version, state,
-	payload, batch_id, accepted_at)
+	trait, home, payload, batch_id, accepted_at)
 SELECT partner_id, collection, source_id, rev, 0, source_version, state,
-	payload, content_batch, content_at
+	trait, home, payload, content_batch, content_at
 FROM item
 WHERE partner_id = ? AND collection = ? AND source_id IN ({list})
 ORDER BY source_id
@@ -138,16 +153,17 @@ FOR UPDATE;
 -- Versions accepted and overtaken inside one transaction.
 -- name: item_keep_overtaken
 -- rows: 1 each
--- row: (?, ?, ?, ?, ?, ?, 1, ?, ?, NOW(3))
+-- row: (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, NOW(3))
 INSERT INTO item_history
 	(partner_id, collection, source_id, rev, sub, source_version, state,
-	payload, batch_id, accepted_at)
+	trait, home, payload, batch_id, accepted_at)
 VALUES {row};
 
 -- Arguments: partner_id, collection, then source ids.
 -- name: quarantine_picture
--- rows: one an open record: source_id, quarantine_id, rev, source_version, attempts, seen_rev
-SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev
+-- rows: one an open record: source_id, quarantine_id, rev, source_version, attempts, seen_rev, trait, home, warehouses
+SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev,
+	trait, home, warehouses
 FROM quarantine
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id IN ({list});
@@ -155,7 +171,8 @@ WHERE partner_id = ? AND collection = ? AND is_open = 1
 -- Arguments: partner_id, collection, first and last source id, most rows.
 -- name: quarantine_stretch
 -- rows: as quarantine_picture, of all source ids between the two
-SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev
+SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev,
+	trait, home, warehouses
 FROM quarantine FORCE INDEX (quarantine_near)
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id BETWEEN ? AND ?
@@ -173,7 +190,8 @@ LOCK IN SHARE MODE;
 
 -- name: quarantine_picture_locked
 -- rows: as quarantine_picture, locked
-SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev
+SELECT source_id, quarantine_id, rev, source_version, attempts, seen_rev,
+	trait, home, warehouses
 FROM quarantine
 WHERE partner_id = ? AND collection = ? AND is_open = 1
 	AND source_id IN ({list})
@@ -185,11 +203,11 @@ FOR UPDATE;
 -- race too, since its id is another.
 -- name: quarantine_put
 -- rows: 1 a new record, 2 a changed one, 0 one that somebody raced us to
--- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), NOW(3))
+-- row: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOW(3), NOW(3))
 INSERT INTO quarantine
 	(partner_id, quarantine_id, rev, collection, source_id, is_open, state,
-	source_version, code, reason, missing, attempts, seen_rev, payload,
-	batch_id, first_seen, last_seen)
+	source_version, code, reason, missing, attempts, seen_rev, trait, home,
+	warehouses, payload, batch_id, first_seen, last_seen)
 VALUES {row}
 ON DUPLICATE KEY UPDATE
 	is_open = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(is_open), is_open),
@@ -200,6 +218,9 @@ ON DUPLICATE KEY UPDATE
 	missing = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(missing), missing),
 	attempts = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(attempts), attempts),
 	seen_rev = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(seen_rev), seen_rev),
+	trait = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(trait), trait),
+	home = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(home), home),
+	warehouses = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(warehouses), warehouses),
 	payload = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(payload), payload),
 	batch_id = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(batch_id), batch_id),
 	last_seen = IF(rev + 1 = VALUES(rev) AND quarantine_id = VALUES(quarantine_id), VALUES(last_seen), last_seen),
@@ -254,13 +275,13 @@ DELETE FROM bom_edge WHERE partner_id = ? AND bom IN ({list});
 INSERT INTO bom_edge (partner_id, sku, component, bom) VALUES {row};
 
 -- Arguments: batch_id, day, partner_id, collection, mode, total, accepted,
--- replay, quarantined, rejected, tombstoned.
+-- replay, quarantined, rejected, tombstoned, warehouses.
 -- name: batch_add
 -- rows: 1
 INSERT INTO batch
 	(batch_id, day, partner_id, collection, mode, total, accepted, replay,
-	quarantined, rejected, tombstoned, job_id, received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NOW(3));
+	quarantined, rejected, tombstoned, job_id, warehouses, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, NOW(3));
 
 -- A part of a job's batch. Arguments: accepted, replay, quarantined, rejected,
 -- tombstoned, batch_id, day.
@@ -281,8 +302,8 @@ VALUES {row};
 
 -- Arguments: batch_id, day, partner_id.
 -- name: batch_find
--- rows: one, or none: collection, mode, total, tombstoned
-SELECT collection, mode, total, tombstoned
+-- rows: one, or none: collection, mode, total, tombstoned, warehouses
+SELECT collection, mode, total, tombstoned, warehouses
 FROM batch
 WHERE batch_id = ? AND day = ? AND partner_id = ?;
 
@@ -290,8 +311,8 @@ WHERE batch_id = ? AND day = ? AND partner_id = ?;
 -- is still the tombstone's. Arguments: batch_id, day, position from, most
 -- rows, partner_id, collection.
 -- name: undo_candidates
--- rows: one a tombstone: position, source_id, rev, internal_id or NULL: touched
-SELECT b.position, b.source_id, b.rev, i.internal_id
+-- rows: one a tombstone: position, source_id, rev, internal_id or NULL: touched, trait, home
+SELECT b.position, b.source_id, b.rev, i.internal_id, i.trait, i.home
 FROM (SELECT position, source_id, rev
 	FROM batch_item
 	WHERE batch_id = ? AND day = ? AND position >= ? AND status = 5
@@ -303,17 +324,25 @@ ORDER BY b.source_id;
 
 -- One record, for release and discard. Arguments: partner_id, quarantine_id.
 -- name: quarantine_lock
--- rows: one, or none: collection, source_id, state, rev, payload
-SELECT collection, source_id, state, rev, payload
+-- rows: one, or none: collection, source_id, state, rev, payload, trait, home, warehouses
+SELECT collection, source_id, state, rev, payload, trait, home, warehouses
 FROM quarantine
 WHERE partner_id = ? AND quarantine_id = ?
 FOR UPDATE;
 
 -- Several of them. Arguments: partner_id, then quarantine_ids.
 -- name: quarantine_lock_some
--- rows: one for each that is there, in order: quarantine_id, collection, source_id, state, payload
-SELECT quarantine_id, collection, source_id, state, payload
+-- rows: one for each that is there, in order: quarantine_id, collection, source_id, state, payload, warehouses
+SELECT quarantine_id, collection, source_id, state, payload, warehouses
 FROM quarantine
 WHERE partner_id = ? AND quarantine_id IN ({list})
 ORDER BY quarantine_id
 FOR UPDATE;
+
+-- What others lead to on the way to their warehouse. Arguments: partner_id,
+-- collection, then source ids.
+-- name: scope_steps
+-- rows: one a source_id that is held: source_id, trait, home
+SELECT source_id, trait, home
+FROM item
+WHERE partner_id = ? AND collection = ? AND source_id IN ({list});

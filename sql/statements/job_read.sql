@@ -5,7 +5,7 @@
 -- before it: the unfinished ones of its lane, counted only while it is QUEUED.
 -- Arguments: partner_id, job_id.
 -- name: job_show
--- rows: one, or none: job_id, batch_id, collection, kind, mode, state, attempt, total, processed, accepted, replay, quarantined, rejected, tombstoned, restored, cancel_requested, waiting_for, error_slug, error_detail, created_at, started_at, finished_at, time at work (us), jobs before it or NULL
+-- rows: one, or none: job_id, batch_id, collection, kind, mode, state, attempt, total, processed, accepted, replay, quarantined, rejected, tombstoned, restored, cancel_requested, waiting_for, error_slug, error_detail, created_at, started_at, finished_at, time at work (us), jobs before it or NULL, warehouses or NULL
 -- literals: ' ' 'T' 'Z'
 SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	j.total, j.processed, j.accepted, j.replay, j.quarantined, j.rejected,
@@ -19,7 +19,8 @@ SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	IF(j.state = 1, (SELECT COUNT(1) FROM job o
 		WHERE o.open_as = 1 AND o.partner_id = j.partner_id
 			AND o.collection = j.collection AND o.seq < j.seq
-			AND j.open_as = 1), NULL)
+			AND j.open_as = 1), NULL),
+	j.warehouses
 FROM job j
 WHERE j.partner_id = ? AND j.job_id = ?;
 
@@ -36,7 +37,7 @@ LIMIT 1 OFFSET 9999;
 -- to, collections from and to, most rows. A job of all collections is number
 -- 255, so that only a listing without that filter has it.
 -- name: job_page
--- rows: one a job, newest first; columns as job_show, the last one NULL
+-- rows: one a job, newest first; columns as job_show, jobs before it NULL
 -- literals: ' ' 'T' 'Z'
 SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	j.total, j.processed, j.accepted, j.replay, j.quarantined, j.rejected,
@@ -47,7 +48,7 @@ SELECT j.job_id, j.batch_id, j.collection, j.kind, j.mode, j.state, j.attempt,
 	CONCAT(REPLACE(j.finished_at, ' ', 'T'), 'Z'),
 	TIMESTAMPDIFF(MICROSECOND, j.started_at,
 		COALESCE(j.finished_at, j.progressed_at)),
-	NULL
+	NULL, j.warehouses
 FROM job j
 WHERE j.partner_id = ? AND j.job_id < ? AND j.job_id >= ?
 	AND j.state BETWEEN ? AND ?

@@ -4,8 +4,8 @@
 -- Arguments: partner_id, quarantine_id above this and up to this, collections
 -- from and to, most rows.
 -- name: release_pick
--- rows: one an OPEN record, in order: quarantine_id, collection
-SELECT quarantine_id, collection
+-- rows: one an OPEN record, in order: quarantine_id, collection, source_id, trait, home, warehouses
+SELECT quarantine_id, collection, source_id, trait, home, warehouses
 FROM quarantine
 WHERE partner_id = ? AND quarantine_id > ? AND quarantine_id <= ?
 	AND collection BETWEEN ? AND ? AND is_open = 1
@@ -17,7 +17,8 @@ LIMIT ?;
 -- from the second on.
 -- name: release_pick_waiters
 -- rows: as release_pick
-SELECT q.quarantine_id, q.collection
+SELECT q.quarantine_id, q.collection, q.source_id, q.trait, q.home,
+	q.warehouses
 FROM collection_name n
 STRAIGHT_JOIN quarantine_wait w
 	ON w.partner_id = ? AND w.collection = n.collection

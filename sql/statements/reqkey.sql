@@ -5,19 +5,20 @@
 -- expired; expires_at comes last, because assignments are made from left to
 -- right and all of them look at it.
 -- Arguments: partner_id, surface, correlation_id, batch_id, fingerprint,
--- collection or NULL, mode, retention in microseconds.
+-- collection or NULL, mode, warehouses or NULL, retention in microseconds.
 -- name: reqkey_claim
 -- rows: 1: the key is ours; 2: an expired one was taken over; 0: somebody has it
 INSERT INTO request_key
 	(partner_id, surface, correlation_id, batch_id, fingerprint,
-	collection, mode, created_at, expires_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, NOW(3), NOW(3) + INTERVAL ? MICROSECOND)
+	collection, mode, warehouses, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, NOW(3), NOW(3) + INTERVAL ? MICROSECOND)
 ON DUPLICATE KEY UPDATE
 	batch_id = IF(expires_at <= NOW(3), VALUES(batch_id), batch_id),
 	fingerprint = IF(expires_at <= NOW(3), VALUES(fingerprint),
 		fingerprint),
 	collection = IF(expires_at <= NOW(3), VALUES(collection), collection),
 	mode = IF(expires_at <= NOW(3), VALUES(mode), mode),
+	warehouses = IF(expires_at <= NOW(3), VALUES(warehouses), warehouses),
 	created_at = IF(expires_at <= NOW(3), VALUES(created_at), created_at),
 	expires_at = IF(expires_at <= NOW(3), VALUES(expires_at), expires_at);
 
@@ -25,11 +26,11 @@ ON DUPLICATE KEY UPDATE
 -- that one partition is looked at and not all of them.
 -- Arguments: partner_id, surface, correlation_id.
 -- name: reqkey_look
--- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), then status, encoding, body, all NULL if the answer is gone; none: the key is free
+-- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), then status, encoding, body, all NULL if the answer is gone, then warehouses or NULL; none: the key is free
 -- literals: '1970-01-01'
 SELECT k.batch_id, k.fingerprint, k.collection, k.mode,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.expires_at) DIV 1000,
-	r.status, r.encoding, r.body
+	r.status, r.encoding, r.body, k.warehouses
 FROM request_key k
 LEFT JOIN response r ON r.batch_id = k.batch_id
 	AND r.day = CAST(CONV(HEX(LEFT(k.batch_id, 6)), 16, 10) AS UNSIGNED)
@@ -47,12 +48,13 @@ VALUES (?, ?, ?, ?, ?);
 -- request had no batch.
 -- Arguments: partner_id, surface, correlation_id.
 -- name: reqkey_report
--- rows: one for a live key: created (unix ms), status or NULL, mode, collection or NULL, batch_id, job_id or NULL, expires (unix ms), total, accepted, replay, quarantined, rejected, tombstoned; none: nothing is committed under it
+-- rows: one for a live key: created (unix ms), status or NULL, mode, collection or NULL, batch_id, job_id or NULL, expires (unix ms), total, accepted, replay, quarantined, rejected, tombstoned, warehouses or NULL; none: nothing is committed under it
 -- literals: '1970-01-01'
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.created_at) DIV 1000,
 	r.status, k.mode, k.collection, k.batch_id, b.job_id,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.expires_at) DIV 1000,
-	b.total, b.accepted, b.replay, b.quarantined, b.rejected, b.tombstoned
+	b.total, b.accepted, b.replay, b.quarantined, b.rejected, b.tombstoned,
+	k.warehouses
 FROM request_key k
 LEFT JOIN response r ON r.batch_id = k.batch_id
 	AND r.day = CAST(CONV(HEX(LEFT(k.batch_id, 6)), 16, 10) AS UNSIGNED)

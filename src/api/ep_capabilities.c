@@ -36,6 +36,9 @@ static void add_partner(struct buf *b, const struct exchange *x,
 	buf_addf(b, "},\"strict\":%s,\"auto_release\":%s,",
 		 db_cell(t, 0, L_STRICT)->u ? "true" : "false",
 		 db_cell(t, 0, L_AUTO_RELEASE)->u ? "true" : "false");
+	buf_add_text(b, "\"warehouses\":");
+	buf_add(b, x->scope ? scope_text(x->scope) : SV("null"));
+	buf_add_byte(b, ',');
 }
 
 static void add_limits(struct buf *b, const struct conf *c)

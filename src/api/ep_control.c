@@ -26,6 +26,7 @@ static struct apply apply_of(struct db *db, const struct db_attempt *at,
 			      .partner_id = k->x->who.partner_id,
 			      .batch_id = k->batch_id,
 			      .wall_ms = db_wall_ms(db),
+			      .scope = k->x->scope,
 			      .lock = at->no > 1};
 }
 
@@ -133,7 +134,8 @@ static bool add_batch(struct db *db, const struct job *j, struct fail *f)
 			db_uint(j->partner_id),
 			j->collection < 0 ? db_null()
 					  : db_uint((uint64_t)j->collection),
-			db_uint(j->mode), db_uint(j->total), db_id(&j->job_id)),
+			db_uint(j->mode), db_uint(j->total), db_id(&j->job_id),
+			j->warehouses.p ? db_text(j->warehouses) : db_null()),
 		&affected, f);
 }
 
@@ -175,14 +177,16 @@ static enum db_step release_all_work(struct db *db, const struct db_attempt *at,
 	const struct quarantine_match m = {.partner_id = k->x->who.partner_id,
 					   .collection = r->collection,
 					   .missing = r->missing,
-					   .asked = r->job_id};
+					   .asked = r->job_id,
+					   .scope = k->x->scope};
 	struct job j = {.partner_id = m.partner_id,
 			.job_id = r->job_id,
 			.batch_id = k->batch_id,
 			.collection = r->collection,
 			.kind = JOB_RELEASE,
 			.mode = BATCH_RELEASE,
-			.filter_missing = r->missing};
+			.filter_missing = r->missing,
+			.warehouses = k->x->who.warehouses};
 	uint64_t total;
 
 	(void)at;
@@ -249,7 +253,8 @@ static enum db_step undo_work(struct db *db, const struct db_attempt *at,
 	const struct undoing *g = k->arg;
 	struct undo u = g->undo;
 
-	if (!undo_find(db, k->x->who.partner_id, k->x->arena, &u, f))
+	if (!undo_find(db, k->x->who.partner_id, k->x->scope, k->x->arena, &u,
+		       f))
 		return DB_STEP_FAIL;
 	if (u.tombstoned <= k->x->conf->bulk_async_threshold)
 		return undo_now(db, at, k, &u, f);
@@ -261,7 +266,8 @@ static enum db_step undo_work(struct db *db, const struct db_attempt *at,
 				     .kind = JOB_UNDO,
 				     .mode = BATCH_UNDO,
 				     .total = (uint32_t)u.tombstoned,
-				     .undoes = u.refresh},
+				     .undoes = u.refresh,
+				     .warehouses = k->x->who.warehouses},
 		       f);
 }
 

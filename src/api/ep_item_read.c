@@ -5,7 +5,10 @@
  * 1. Every statement names the partner of the credential: what another
  *    partner has is answered like what does not exist.
  * 2. A payload goes out as the bytes that are stored.
- * 3. History and present row belong together: history is asked for revs below
+ * 3. A credential limited to warehouses sees items, and versions of the past,
+ *    that are of its warehouses now; the rows that are shown are judged by
+ *    what was read together with them.
+ * 4. History and present row belong together: history is asked for revs below
  *    the row's own, so that a change between the two statements shows nothing
  *    twice.
  */
@@ -14,6 +17,7 @@
 #include "api/param.h"
 #include "api/respond.h"
 #include "api/route.h"
+#include "db/rows.h"
 #include "db/txn.h"
 #include "item/outcome.h"
 
@@ -28,15 +32,66 @@ enum {
 	I_BATCH,
 	I_PAYLOAD,
 	I_REV,
+	I_TRAIT,
+	I_HOME,
 	I_CONTENT_BATCH, /* of STMT_ITEM_GET alone */
 	I_CONTENT_AT,
 };
 
 /* Columns of STMT_ITEM_HISTORY_PAGE. */
-enum { H_VERSION, H_STATE, H_BATCH, H_ACCEPTED_AT, H_PAYLOAD, H_REV, H_SUB };
+enum {
+	H_VERSION,
+	H_STATE,
+	H_BATCH,
+	H_ACCEPTED_AT,
+	H_PAYLOAD,
+	H_REV,
+	H_SUB,
+	H_SOURCE_ID,
+	H_TRAIT,
+	H_HOME,
+};
 
 /* Columns of STMT_MAPPING_*. */
-enum { M_COLLECTION, M_SOURCE_ID, M_INTERNAL_ID, M_STATE };
+enum { M_COLLECTION, M_SOURCE_ID, M_INTERNAL_ID, M_STATE, M_TRAIT, M_HOME };
+
+/* Columns of STMT_ITEM_PAGE_LOOK. */
+enum { L_SOURCE_ID, L_TRAIT, L_HOME, L_BYTES };
+
+/* So many are looked at with one statement, for those a limited credential
+ * may see. */
+enum { LOOK_ROWS = 1000, LOOK_BLOCK_BYTES = 256 * 1024 };
+
+static struct scope_columns item_columns(enum collection c)
+{
+	return (struct scope_columns){.collection = -1,
+				      .fixed = c,
+				      .source_id = I_SOURCE_ID,
+				      .trait = I_TRAIT,
+				      .home = I_HOME,
+				      .sender = -1};
+}
+
+static const struct scope_columns MAPPING_COLUMNS = {.collection = M_COLLECTION,
+						     .source_id = M_SOURCE_ID,
+						     .trait = M_TRAIT,
+						     .home = M_HOME,
+						     .sender = -1};
+
+static bool sort_seen(const struct exchange *x, struct db *db,
+		      const struct db_table *t, const struct scope_columns *c,
+		      struct arena *a, bool **seen_r, struct fail *f)
+{
+	return scope_sort(db, x->who.partner_id, x->scope, t, c, a, seen_r, f);
+}
+
+static bool hides(const struct exchange *x, struct db *db,
+		  const struct db_table *t, const struct scope_columns *c,
+		  bool *hidden_r, struct fail *f)
+{
+	return scope_hides(db, x->who.partner_id, x->scope, t, c, x->arena,
+			   hidden_r, f);
+}
 
 static struct id id_of(const struct db_val *v)
 {
@@ -93,7 +148,8 @@ struct show {
 	struct page page;  /* of the history */
 	uint32_t rev, sub; /* its first entry */
 	struct db_table item, versions;
-	bool more;
+	bool *seen; /* versions, by row; NULL: all */
+	bool more, hidden;
 };
 
 /* Where a history page ended: rev and sub, four bytes each. */
@@ -152,30 +208,44 @@ static bool ask_history(struct db *db, struct show *s, enum stmt id,
 		s->x->arena, t_r, f);
 }
 
+static bool read_history(struct db *db, struct show *s, struct fail *f)
+{
+	const struct scope_columns columns = {.collection = -1,
+					      .fixed = s->collection,
+					      .source_id = H_SOURCE_ID,
+					      .trait = H_TRAIT,
+					      .home = H_HOME,
+					      .sender = -1};
+	struct db_table sizes;
+	size_t n;
+
+	if (!ask_history(db, s, STMT_ITEM_HISTORY_SIZES, PAGE_LIMIT_MAX + 1,
+			 &sizes, f))
+		return false;
+	n = page_fit(&sizes, 0, PAGE_LIMIT_MAX);
+	s->more = n < sizes.rows;
+	return ask_history(db, s, STMT_ITEM_HISTORY_PAGE, n, &s->versions, f) &&
+	       sort_seen(s->x, db, &s->versions, &columns, s->x->arena,
+			 &s->seen, f);
+}
+
 static enum db_step show_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
 	struct show *s = arg;
 	struct exchange *x = s->x;
-	struct db_table sizes;
-	size_t n;
+	struct scope_columns columns = item_columns(s->collection);
 
 	(void)at;
 	if (!db_query(db, STMT_ITEM_GET,
 		      DB_ARGS(db_uint(x->who.partner_id),
 			      db_uint(s->collection), db_text(x->segments[4])),
-		      x->arena, &s->item, f))
+		      x->arena, &s->item, f) ||
+	    !hides(x, db, &s->item, &columns, &s->hidden, f))
 		return DB_STEP_FAIL;
-	if (!s->item.rows || !s->history)
+	if (s->hidden || !s->history)
 		return DB_STEP_ROLLBACK;
-	if (!ask_history(db, s, STMT_ITEM_HISTORY_SIZES, PAGE_LIMIT_MAX + 1,
-			 &sizes, f))
-		return DB_STEP_FAIL;
-	n = page_fit(&sizes, 0, PAGE_LIMIT_MAX);
-	s->more = n < sizes.rows;
-	if (!ask_history(db, s, STMT_ITEM_HISTORY_PAGE, n, &s->versions, f))
-		return DB_STEP_FAIL;
-	return DB_STEP_ROLLBACK;
+	return read_history(db, s, f) ? DB_STEP_ROLLBACK : DB_STEP_FAIL;
 }
 
 static void add_version(struct buf *b, const struct db_val *version,
@@ -201,8 +271,9 @@ static void add_history(struct show *s)
 
 	buf_add_text(b, ",\"history\":[");
 	for (size_t r = 0; r < t->rows; r++) {
-		if (r)
-			buf_add_byte(b, ',');
+		if (s->seen && !s->seen[r])
+			continue;
+		page_item(s->x);
 		add_version(b, db_cell(t, r, H_VERSION), db_cell(t, r, H_STATE),
 			    db_cell(t, r, H_BATCH),
 			    db_cell(t, r, H_ACCEPTED_AT),
@@ -213,8 +284,7 @@ static void add_history(struct show *s)
 					    db_cell(t, t->rows - 1, H_REV)->u,
 					    db_cell(t, t->rows - 1, H_SUB)->u);
 	} else {
-		if (t->rows)
-			buf_add_byte(b, ',');
+		page_item(s->x);
 		add_version(b, db_cell(i, 0, I_VERSION), db_cell(i, 0, I_STATE),
 			    db_cell(i, 0, I_CONTENT_BATCH),
 			    db_cell(i, 0, I_CONTENT_AT),
@@ -238,7 +308,7 @@ bool ep_item_show(struct exchange *x, struct fail *f)
 				     .deadline_ms = x->deadline_ms},
 		    f))
 		return false;
-	if (!s.item.rows)
+	if (s.hidden)
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such item");
 	buf_add_byte(b, '{');
 	add_item(b, s.collection, &s.item, 0);
@@ -260,8 +330,9 @@ struct list {
 	struct page page;
 	struct sv until;
 	struct db_table items;
-	bool more;    /* of what was looked at */
-	bool bounded; /* there may be more behind it */
+	bool *seen;    /* by row; NULL: all */
+	bool bounded;  /* there may be more behind `until` */
+	struct sv end; /* there may be more behind it; p NULL: no */
 };
 
 static bool read_state(const struct exchange *x, struct param_range *r,
@@ -277,15 +348,22 @@ static bool read_state(const struct exchange *x, struct param_range *r,
 				  "state must be ACTIVE or INACTIVE");
 }
 
-static bool ask_page(struct db *db, struct list *l, enum stmt id, uint64_t most,
-		     struct db_table *t_r, struct fail *f)
+static bool ask_behind(struct db *db, const struct list *l, enum stmt id,
+		       struct sv after, uint64_t most, struct arena *a,
+		       struct db_table *t_r, struct fail *f)
 {
 	return db_query(db, id,
 			DB_ARGS(db_uint(l->x->who.partner_id),
-				db_uint(l->collection), db_text(l->page.after),
+				db_uint(l->collection), db_text(after),
 				db_text(l->until), db_uint(l->states.low),
 				db_uint(l->states.high), db_uint(most)),
-			l->x->arena, t_r, f);
+			a, t_r, f);
+}
+
+static bool ask_page(struct db *db, struct list *l, enum stmt id, uint64_t most,
+		     struct db_table *t_r, struct fail *f)
+{
+	return ask_behind(db, l, id, l->page.after, most, l->x->arena, t_r, f);
 }
 
 /* There is no index over states: a page looks at so many rows at most. */
@@ -308,28 +386,129 @@ static bool bound_scan(struct db *db, struct list *l, struct fail *f)
 	return true;
 }
 
+static bool read_all(struct db *db, struct list *l, struct fail *f)
+{
+	struct db_table sizes;
+	size_t n;
+
+	if (!ask_page(db, l, STMT_ITEM_PAGE_SIZES, l->page.limit + 1, &sizes,
+		      f))
+		return false;
+	n = page_fit(&sizes, 0, l->page.limit);
+	if (!ask_page(db, l, STMT_ITEM_PAGE, n, &l->items, f))
+		return false;
+	if (l->items.rows == n && n < sizes.rows)
+		l->end = db_cell(&l->items, n - 1, I_SOURCE_ID)->bytes;
+	return true;
+}
+
+/* The way of a limited credential: a look at what there is, then the rows of
+ * what it may see. */
+struct search {
+	struct sv after;      /* the last one looked at */
+	struct db_val *found; /* source ids */
+	struct page_room room;
+	bool full, ended;
+};
+
+static bool look(struct db *db, const struct list *l, struct search *s,
+		 struct arena *a, struct fail *f)
+{
+	const struct scope_columns columns = {.collection = -1,
+					      .fixed = l->collection,
+					      .source_id = L_SOURCE_ID,
+					      .trait = L_TRAIT,
+					      .home = L_HOME,
+					      .sender = -1};
+	struct arena *own = l->x->arena;
+	struct db_table t;
+	bool *seen;
+
+	if (!ask_behind(db, l, STMT_ITEM_PAGE_LOOK, s->after, LOOK_ROWS, a, &t,
+			f) ||
+	    !sort_seen(l->x, db, &t, &columns, a, &seen, f))
+		return false;
+	for (size_t i = 0; i < t.rows && !s->full; i++) {
+		size_t n = s->room.count;
+
+		if (!seen[i])
+			continue;
+		s->full = !page_take(&s->room, db_cell(&t, i, L_BYTES)->u);
+		if (!s->full)
+			s->found[n] = db_text(arena_sv(
+				own, db_cell(&t, i, L_SOURCE_ID)->bytes));
+	}
+	s->ended = t.rows < LOOK_ROWS;
+	if (t.rows)
+		s->after = arena_sv(
+			own, db_cell(&t, t.rows - 1, L_SOURCE_ID)->bytes);
+	return true;
+}
+
+/* Until the page is full, nothing is left, or enough was looked at. */
+static bool search(struct db *db, const struct list *l, struct search *s,
+		   struct fail *f)
+{
+	struct arena a;
+	bool ok = true;
+
+	arena_init(&a, LOOK_BLOCK_BYTES);
+	for (int n = 0;
+	     ok && !s->full && !s->ended && n < PAGE_SCAN_MAX / LOOK_ROWS;
+	     n++) {
+		arena_reset(&a);
+		ok = look(db, l, s, &a, f);
+	}
+	arena_release(&a);
+	return ok;
+}
+
+static bool read_own(struct db *db, struct list *l, struct fail *f)
+{
+	struct scope_columns columns = item_columns(l->collection);
+	struct search s = {
+		.after = l->page.after,
+		.found = arena_array(l->x->arena, l->page.limit,
+				     sizeof(*s.found)),
+		.room = {.limit = l->page.limit},
+	};
+
+	if (!search(db, l, &s, f))
+		return false;
+	if (s.full)
+		l->end = s.found[s.room.count - 1].bytes;
+	else if (!s.ended)
+		l->end = s.after;
+	return db_keys_query(
+		       db, STMT_ITEM_PAGE_SOME,
+		       DB_ARGS(db_uint(l->x->who.partner_id),
+			       db_uint(l->collection), db_uint(l->states.low),
+			       db_uint(l->states.high)),
+		       s.found, s.room.count, l->x->arena, &l->items, f) &&
+	       sort_seen(l->x, db, &l->items, &columns, l->x->arena, &l->seen,
+			 f);
+}
+
 static enum db_step list_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
 	struct list *l = arg;
-	struct db_table sizes;
-	size_t n;
+	bool all = !l->x->scope || !scope_concerns(l->collection);
 
 	(void)at;
-	if (!bound_scan(db, l, f) || !ask_page(db, l, STMT_ITEM_PAGE_SIZES,
-					       l->page.limit + 1, &sizes, f))
+	l->seen = NULL;
+	if (!bound_scan(db, l, f))
 		return DB_STEP_FAIL;
-	n = page_fit(&sizes, 0, l->page.limit);
-	if (!ask_page(db, l, STMT_ITEM_PAGE, n, &l->items, f))
-		return DB_STEP_FAIL;
-	l->more = l->items.rows == n && n < sizes.rows;
-	return DB_STEP_ROLLBACK;
+	l->end = l->bounded ? l->until : SV_NONE;
+	return (all ? read_all(db, l, f) : read_own(db, l, f))
+		       ? DB_STEP_ROLLBACK
+		       : DB_STEP_FAIL;
 }
 
 bool ep_item_list(struct exchange *x, struct fail *f)
 {
 	struct list l = {.x = x, .collection = param_path_collection(x)};
-	struct sv state = SV_NONE, end = SV_NONE;
+	struct sv state = SV_NONE;
 
 	if (!read_state(x, &l.states, f))
 		return false;
@@ -348,16 +527,14 @@ bool ep_item_list(struct exchange *x, struct fail *f)
 		return false;
 	page_begin(x);
 	for (size_t r = 0; r < l.items.rows; r++) {
+		if (l.seen && !l.seen[r])
+			continue;
 		page_item(x);
 		buf_add_byte(&x->answer.body, '{');
 		add_item(&x->answer.body, l.collection, &l.items, r);
 		buf_add_byte(&x->answer.body, '}');
 	}
-	if (l.more)
-		end = db_cell(&l.items, l.items.rows - 1, I_SOURCE_ID)->bytes;
-	else if (l.bounded)
-		end = l.until;
-	page_end(x, &l.page, end);
+	page_end(x, &l.page, l.end);
 	return true;
 }
 
@@ -427,10 +604,12 @@ bool ep_mapping_find(struct exchange *x, struct fail *f)
 	const struct collection_info *c;
 	struct buf *b = &x->answer.body;
 	struct db_table t;
+	bool hidden;
 
-	if (!find_mapping(x, &t, f))
+	if (!find_mapping(x, &t, f) ||
+	    !hides(x, x->db, &t, &MAPPING_COLUMNS, &hidden, f))
 		return false;
-	if (!t.rows)
+	if (hidden)
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such item");
 	c = collection_info((enum collection)db_cell(&t, 0, M_COLLECTION)->u);
 	buf_addf(b, "{\"area\":\"%s\",\"collection\":\"%s\",\"source_id\":",

@@ -197,6 +197,7 @@ static enum db_step attempt(struct db *db, const struct db_attempt *at,
 		.count = p->decoded.count,
 		.lock = at->no > 1,
 		.dry_run = x->dry_run,
+		.scope = x->scope,
 		.sync_max = x->conf->bulk_async_threshold,
 		.received_ms = p->received_ms,
 		.confirm =

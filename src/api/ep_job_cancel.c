@@ -7,7 +7,7 @@
 #include "job/queue.h"
 
 /* Of STMT_JOB_SHOW. */
-enum { J_STATE = 5 };
+enum { J_COLLECTION = 2, J_STATE = 5, J_WAREHOUSES = 23 };
 
 static bool is_open(enum job_state s)
 {
@@ -26,7 +26,8 @@ static bool check_open(struct db *db, const struct keyed *k, struct id id,
 			      db_text(sv_from(id.b, sizeof(id.b)))),
 		      k->x->arena, &t, f))
 		return false;
-	if (!t.rows)
+	if (!t.rows || !exchange_covers(k->x, db_cell(&t, 0, J_COLLECTION),
+					db_cell(&t, 0, J_WAREHOUSES)))
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 	state = (enum job_state)db_cell(&t, 0, J_STATE)->u;
 	return is_open(state) ||

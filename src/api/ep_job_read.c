@@ -5,6 +5,7 @@
  *    partner has is answered like what does not exist.
  * 2. What is told of a job is one row, read at one moment: the figures belong
  *    together, and to the items that are stored.
+ * 3. A credential limited to warehouses sees the jobs it covers and no others.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -17,6 +18,10 @@
 #include "db/txn.h"
 #include "job/queue.h"
 #include "job_row.h"
+
+/* So many are looked at with one statement, for those a limited credential
+ * may see. */
+enum { LOOK_ROWS = 500, LOOK_BLOCK_BYTES = 256 * 1024 };
 
 static void add_id(struct buf *b, const char *name, const char *prefix,
 		   const struct db_val *v)
@@ -149,6 +154,11 @@ static void add_job(struct buf *b, const struct db_val *v)
 	add_error(b, v);
 }
 
+static bool covers(const struct exchange *x, const struct db_val *v)
+{
+	return exchange_covers(x, &v[J_COLLECTION], &v[J_WAREHOUSES]);
+}
+
 bool job_row_find(const struct exchange *x, struct db_table *t_r,
 		  struct fail *f)
 {
@@ -160,7 +170,8 @@ bool job_row_find(const struct exchange *x, struct db_table *t_r,
 		      DB_ARGS(db_uint(x->who.partner_id), db_id(&id)), x->arena,
 		      t_r, f))
 		return false;
-	return t_r->rows || fail_set(f, FAIL_NOT_FOUND, "there is no such job");
+	return (t_r->rows && covers(x, db_cell(t_r, 0, 0))) ||
+	       fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 }
 
 bool ep_job_show(struct exchange *x, struct fail *f)
@@ -192,8 +203,9 @@ struct list {
 	struct param_range states, collections;
 	struct page page;
 	struct sv below, from;
-	struct db_table jobs;
-	bool bounded; /* there may be more behind `from` */
+	const struct db_val **jobs; /* those to see, one above the limit */
+	size_t count;
+	struct sv end; /* there may be more behind it; p NULL: no */
 };
 
 static bool read_filters(struct list *l, struct fail *f)
@@ -223,28 +235,97 @@ static bool read_filters(struct list *l, struct fail *f)
 /* Filters have no index: a page looks at so many rows at most. */
 static bool bound_scan(struct db *db, struct list *l, struct fail *f)
 {
+	bool bounded;
+
 	l->from = sv_from(ID_FIRST.b, sizeof(ID_FIRST.b));
-	l->bounded = false;
-	return (param_is_all(l->states) && param_is_all(l->collections)) ||
-	       page_bound(db, l->x, STMT_JOB_PAGE_END, l->below, &l->from,
-			  &l->bounded, f);
+	l->end = SV_NONE;
+	if (param_is_all(l->states) && param_is_all(l->collections))
+		return true;
+	if (!page_bound(db, l->x, STMT_JOB_PAGE_END, l->below, &l->from,
+			&bounded, f))
+		return false;
+	if (bounded)
+		l->end = l->from;
+	return true;
+}
+
+static const struct db_val *keep_row(struct arena *a, const struct db_val *row,
+				     size_t cols)
+{
+	struct db_val *kept = arena_array(a, cols, sizeof(*kept));
+
+	for (size_t i = 0; i < cols; i++) {
+		kept[i] = row[i];
+		if (row[i].kind == DB_BYTES)
+			kept[i].bytes = arena_sv(a, row[i].bytes);
+	}
+	return kept;
+}
+
+/* One look behind *below, which moves on; what is not to be seen goes with
+ * its arena. *rows_r: how many were looked at. */
+static bool look(struct db *db, struct list *l, struct arena *a, uint64_t most,
+		 struct sv *below, size_t *rows_r, struct fail *f)
+{
+	struct arena *own = l->x->arena;
+	struct db_table t;
+
+	if (!db_query(db, STMT_JOB_PAGE,
+		      DB_ARGS(db_uint(l->x->who.partner_id), db_text(*below),
+			      db_text(l->from), db_uint(l->states.low),
+			      db_uint(l->states.high),
+			      db_uint(l->collections.low),
+			      db_uint(l->collections.high), db_uint(most)),
+		      a, &t, f))
+		return false;
+	*rows_r = t.rows;
+	for (size_t i = 0; i < t.rows && l->count <= l->page.limit; i++)
+		if (covers(l->x, db_cell(&t, i, 0)))
+			l->jobs[l->count++] =
+				a == own ? db_cell(&t, i, 0)
+					 : keep_row(own, db_cell(&t, i, 0),
+						    t.cols);
+	if (t.rows)
+		*below = arena_sv(own, db_cell(&t, t.rows - 1, J_ID)->bytes);
+	return true;
+}
+
+/* Until the page is full, nothing is left, or enough was looked at. */
+static bool look_for_own(struct db *db, struct list *l, struct fail *f)
+{
+	struct sv below = l->below;
+	size_t looked = 0, rows = LOOK_ROWS;
+	struct arena a;
+	bool ok = true;
+
+	arena_init(&a, LOOK_BLOCK_BYTES);
+	while (ok && rows == LOOK_ROWS && l->count <= l->page.limit &&
+	       looked < PAGE_SCAN_MAX) {
+		arena_reset(&a);
+		ok = look(db, l, &a, LOOK_ROWS, &below, &rows, f);
+		looked += rows;
+	}
+	arena_release(&a);
+	if (rows == LOOK_ROWS)
+		l->end = below;
+	return ok;
 }
 
 static enum db_step list_work(struct db *db, const struct db_attempt *at,
 			      void *arg, struct fail *f)
 {
 	struct list *l = arg;
+	struct sv below = l->below;
+	size_t rows;
 
 	(void)at;
+	l->count = 0;
+	l->jobs = arena_array(l->x->arena, l->page.limit + 1,
+			      sizeof(struct db_val *));
 	if (!bound_scan(db, l, f) ||
-	    !db_query(db, STMT_JOB_PAGE,
-		      DB_ARGS(db_uint(l->x->who.partner_id), db_text(l->below),
-			      db_text(l->from), db_uint(l->states.low),
-			      db_uint(l->states.high),
-			      db_uint(l->collections.low),
-			      db_uint(l->collections.high),
-			      db_uint(l->page.limit + 1)),
-		      l->x->arena, &l->jobs, f))
+	    !(l->x->scope ? look_for_own(db, l, f)
+			  : look(db, l, l->x->arena, l->page.limit + 1, &below,
+				 &rows, f)))
 		return DB_STEP_FAIL;
 	return DB_STEP_ROLLBACK;
 }
@@ -252,7 +333,6 @@ static enum db_step list_work(struct db *db, const struct db_attempt *at,
 bool ep_job_list(struct exchange *x, struct fail *f)
 {
 	struct list l = {.x = x};
-	struct sv end = SV_NONE;
 	size_t n;
 
 	if (!read_filters(&l, f) ||
@@ -263,18 +343,16 @@ bool ep_job_list(struct exchange *x, struct fail *f)
 				     .deadline_ms = x->deadline_ms},
 		    f))
 		return false;
-	n = l.jobs.rows > l.page.limit ? l.page.limit : l.jobs.rows;
+	n = l.count > l.page.limit ? l.page.limit : l.count;
 	page_begin(x);
 	for (size_t r = 0; r < n; r++) {
 		page_item(x);
 		buf_add_byte(&x->answer.body, '{');
-		add_job(&x->answer.body, db_cell(&l.jobs, r, 0));
+		add_job(&x->answer.body, l.jobs[r]);
 		buf_add_byte(&x->answer.body, '}');
 	}
-	if (n < l.jobs.rows)
-		end = db_cell(&l.jobs, n - 1, J_ID)->bytes;
-	else if (l.bounded)
-		end = l.from;
-	page_end(x, &l.page, end);
+	if (n < l.count)
+		l.end = l.jobs[n - 1][J_ID].bytes;
+	page_end(x, &l.page, l.end);
 	return true;
 }

@@ -2,8 +2,8 @@
  * of it as NDJSON.
  *
  * Guarantees:
- * 1. The job is looked for by the partner of the credential; results are found
- *    by the job's batch alone.
+ * 1. The job is looked for by the partner of the credential, and must be one
+ *    its warehouses cover; results are found by the job's batch alone.
  * 2. A result reads as in the answer of a synchronous request.
  * 3. A stream takes the memory of one page: every page is a read of its own.
  *    It is the results the job had when it was asked for, and X-Results-Count

@@ -23,7 +23,8 @@ enum {
 	C_REPLAY,
 	C_QUARANTINED,
 	C_REJECTED,
-	C_TOMBSTONED
+	C_TOMBSTONED,
+	C_WAREHOUSES
 };
 
 static const struct count_row {
@@ -125,7 +126,8 @@ bool ep_requests(struct exchange *x, struct fail *f)
 			      db_text(sv_from(id.b, sizeof(id.b)))),
 		      x->arena, &found, f))
 		return false;
-	if (!found.rows)
+	if (!found.rows || !exchange_covers(x, cell(&found, C_COLLECTION),
+					    cell(&found, C_WAREHOUSES)))
 		return fail_set(f, FAIL_NOT_FOUND,
 				"nothing is committed under this id so far; "
 				"only sending the request again tells for "

@@ -29,3 +29,11 @@ void exchange_extend(struct exchange *x, uint64_t ms)
 	if (x->extend)
 		x->extend(x->extend_arg, ms);
 }
+
+bool exchange_covers(const struct exchange *x, const struct db_val *collection,
+		     const struct db_val *sender)
+{
+	return scope_covers(
+		x->scope, collection->kind == DB_NULL ? -1 : (int)collection->u,
+		sender->kind == DB_NULL ? SV_NONE : sender->bytes);
+}

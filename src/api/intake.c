@@ -111,6 +111,7 @@ static void answer(const struct taking *t)
 static bool add_batch(struct db *db, const struct taking *t, struct id batch_id,
 		      struct fail *f)
 {
+	struct sv scope = t->x->who.warehouses;
 	uint64_t rows;
 
 	return db_exec(
@@ -120,7 +121,8 @@ static bool add_batch(struct db *db, const struct taking *t, struct id batch_id,
 			db_uint(t->x->who.partner_id),
 			db_uint((uint64_t)t->in->collection),
 			db_uint(t->in->mode), db_uint(t->items),
-			db_text(sv_from(t->job_id.b, sizeof(t->job_id.b)))),
+			db_text(sv_from(t->job_id.b, sizeof(t->job_id.b))),
+			scope.p ? db_text(scope) : db_null()),
 		&rows, f);
 }
 
@@ -140,6 +142,7 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 		.bytes = t->x->body_bytes,
 		.confirmed =
 			t->in->confirm || (t->in->confirm_empty && !t->items),
+		.warehouses = t->x->who.warehouses,
 	};
 
 	(void)at;

@@ -33,10 +33,11 @@ enum {
 	J_FINISHED,
 	J_WORK_US,
 	J_BEFORE,
+	J_WAREHOUSES,
 };
 
 /* STMT_JOB_SHOW of the job that the path names: one row. FAIL_NOT_FOUND: this
- * partner has none. */
+ * partner has none, or not to be seen with this credential. */
 MUST_CHECK bool job_row_find(const struct exchange *x, struct db_table *t_r,
 			     struct fail *f);
 

@@ -35,12 +35,12 @@ static struct reqkey key_of(const struct exchange *x)
 			       .surface = REQKEY_WMS_INGEST,
 			       .correlation = x->correlation,
 			       .collection = -1,
+			       .warehouses = x->who.warehouses,
 			       .retention_ms = x->conf->retention_ms};
 }
 
-/* A kept answer is for those who could have asked for it. Scopes are what a
- * credential has so far; what else limits it (collections, warehouses) is to
- * be compared with stored->collection here. */
+/* A kept answer is for those who could have asked for it: it tells what was
+ * held of all that its sender may see. */
 static bool may_have(const struct exchange *x,
 		     const struct reqkey_stored *stored, struct fail *f)
 {
@@ -58,11 +58,15 @@ static bool may_have(const struct exchange *x,
 	case BATCH_CANCEL:
 		break;
 	}
-	if (x->who.scopes & scope)
-		return true;
-	return fail_set(f, FAIL_FORBIDDEN,
-			"the answer kept for this key needs the scope \"%s\"",
-			auth_scope_name((enum auth_scope)scope));
+	if (!(x->who.scopes & scope))
+		return fail_set(f, FAIL_FORBIDDEN,
+				"the answer kept for this key needs the scope "
+				"\"%s\"",
+				auth_scope_name((enum auth_scope)scope));
+	return scope_covers(x->scope, stored->collection, stored->warehouses) ||
+	       fail_set(f, FAIL_CROSS_WAREHOUSE,
+			"the answer kept for this key was given to a "
+			"credential for other warehouses");
 }
 
 static void empty_answer(struct exchange *x)

@@ -43,18 +43,25 @@ bool page_bound(struct db *db, const struct exchange *x, enum stmt stmt,
 	return true;
 }
 
+bool page_take(struct page_room *r, uint64_t bytes)
+{
+	if (r->count >= r->limit)
+		return false;
+	r->bytes += bytes + ITEM_OVERHEAD;
+	if (r->count && r->bytes > PAGE_BYTES_MAX)
+		return false;
+	r->count++;
+	return true;
+}
+
 size_t page_fit(const struct db_table *sizes, size_t col, uint64_t limit)
 {
-	uint64_t sum = 0;
-	size_t n = 0;
+	struct page_room r = {.limit = limit};
 
-	while (n < sizes->rows && n < limit) {
-		sum += db_cell(sizes, n, col)->u + ITEM_OVERHEAD;
-		if (n && sum > PAGE_BYTES_MAX)
-			break;
-		n++;
-	}
-	return n;
+	while (r.count < sizes->rows &&
+	       page_take(&r, db_cell(sizes, r.count, col)->u))
+		;
+	return r.count;
 }
 
 void page_begin_named(struct exchange *x, const char *name)

@@ -161,6 +161,7 @@ static bool authenticate(struct exchange *x, struct fail *f)
 	if (auth_check(x->auth, x->db, &offer, &x->who, f) != AUTH_OK)
 		return false;
 	x->has_principal = true;
+	x->scope = scope_read(x->arena, x->who.warehouses);
 	return true;
 }
 

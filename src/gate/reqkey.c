@@ -32,7 +32,8 @@ enum {
 	C_EXPIRES,
 	C_STATUS,
 	C_ENCODING,
-	C_BODY
+	C_BODY,
+	C_WAREHOUSES
 };
 
 static void copy_bytes(void *out, size_t n, const struct db_val *v)
@@ -110,6 +111,7 @@ static bool read_answer(const struct db_table *t, struct arena *a,
 static void read_key(const struct db_table *t, struct reqkey_stored *s)
 {
 	const struct db_val *collection = db_cell(t, 0, C_COLLECTION);
+	const struct db_val *warehouses = db_cell(t, 0, C_WAREHOUSES);
 
 	copy_bytes(s->batch_id.b, sizeof(s->batch_id.b),
 		   db_cell(t, 0, C_BATCH));
@@ -117,6 +119,8 @@ static void read_key(const struct db_table *t, struct reqkey_stored *s)
 		   db_cell(t, 0, C_FINGERPRINT));
 	s->collection = collection->kind == DB_NULL ? -1 : (int)collection->u;
 	s->mode = (unsigned)db_cell(t, 0, C_MODE)->u;
+	if (warehouses->kind != DB_NULL)
+		s->warehouses = warehouses->bytes;
 	s->expires_wall_ms = db_cell(t, 0, C_EXPIRES)->u;
 }
 
@@ -162,6 +166,8 @@ enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 				     ? db_null()
 				     : db_uint((uint64_t)key->collection),
 			     db_uint(key->mode),
+			     key->warehouses.p ? db_text(key->warehouses)
+					       : db_null(),
 			     db_uint(key->retention_ms * 1000)),
 		     &rows, f))
 		return claim_failed(db, f);

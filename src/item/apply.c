@@ -1,5 +1,7 @@
 /* Deciding on items and writing what was decided: see item/apply.h. */
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core.h"
@@ -49,6 +51,24 @@ static bool check_charge(struct apply *a, struct fail *f)
 	       fail_set(f, FAIL_QUOTA_EXHAUSTED, "too many items would count");
 }
 
+static bool refuse(const struct core *c, struct fail *f)
+{
+	const struct incoming *in = c->outside;
+
+	fail_set(f, FAIL_CROSS_WAREHOUSE,
+		 "an item is of a warehouse the credential is not for");
+	f->has_pointer = true;
+	f->line = in->line;
+	if (in->line)
+		snprintf(f->pointer, sizeof(f->pointer), "/%.*s",
+			 SV_ARG(c->outside_field));
+	else
+		snprintf(f->pointer, sizeof(f->pointer),
+			 "/items/%" PRIu64 "/%.*s", in->index,
+			 SV_ARG(c->outside_field));
+	return false;
+}
+
 enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 {
 	struct core c = {.a = a};
@@ -67,6 +87,8 @@ enum apply_result apply_run(struct db *db, struct apply *a, struct fail *f)
 		fault_of("apply.item", a->items[i].source_id);
 		decide_item(&c, i);
 	}
+	if (c.outside && !refuse(&c, f))
+		return APPLY_FAIL;
 	if (a->mode == BATCH_REFRESH && !a->part && !refresh_plan(&c, db, f))
 		return APPLY_FAIL;
 	if (!check_charge(a, f))

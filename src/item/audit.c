@@ -105,6 +105,7 @@ static bool write_rows(struct core *c, struct db *db, enum item_status doomed,
 static bool add_batch(struct core *c, struct db *db, struct fail *f)
 {
 	const struct apply_summary *s = &c->a->summary;
+	struct sv scope = scope_text(c->a->scope);
 	uint64_t affected;
 
 	return db_exec(db, STMT_BATCH_ADD,
@@ -114,7 +115,8 @@ static bool add_batch(struct core *c, struct db *db, struct fail *f)
 			       db_uint(c->a->mode), db_uint(s->total),
 			       db_uint(s->accepted), db_uint(s->replay),
 			       db_uint(s->quarantined), db_uint(s->rejected),
-			       db_uint(s->tombstoned)),
+			       db_uint(s->tombstoned),
+			       scope.p ? db_text(scope) : db_null()),
 		       &affected, f);
 }
 

@@ -36,6 +36,8 @@ struct record {
 	bool has_version;
 	uint64_t version;
 	uint32_t attempts, seen_rev;
+	struct sv trait, home; /* as the database has it */
+	struct sv sender;      /* its scope, then that of `from`; p NULL: all */
 	const struct incoming *from; /* new contents; NULL: as held */
 	const struct outcome *why;   /* code, reason, missing of `from` */
 	struct waits waits;          /* of `from` */
@@ -51,7 +53,7 @@ struct entry {
 	enum item_state state;
 	uint8_t hash[ITEM_HASH];
 	struct id internal_id;
-	struct sv trait;
+	struct sv trait, home;
 	/* as the database has it */
 	uint32_t rev;         /* 0: not there */
 	uint32_t content_rev; /* when the payload was accepted */
@@ -75,6 +77,11 @@ struct core {
 	struct cycle *cycle; /* BOMs only */
 	/* No record was open between the first and the last key. */
 	bool no_record_near;
+	struct scope_map map; /* of limited credentials: see fence.c */
+	bool fenced;          /* somebody is limited, and it matters here */
+	/* The first item that was found outside of the scope; of no job. */
+	const struct incoming *outside;
+	struct sv outside_field;
 	/* full-refresh: what is tombstoned; undo: what is brought back */
 	struct entry *doomed;
 	size_t doomed_count;
@@ -94,6 +101,18 @@ enum apply_result picture_confirm_records(const struct core *c, struct db *db,
 					  struct fail *f);
 enum apply_result picture_confirm_items(const struct core *c, struct db *db,
 					struct fail *f);
+
+/* fence.c: what a credential that is limited to warehouses may not touch.
+ * Loaded after the shelves; then asked for item i before anything else is
+ * decided: SCOPE_OUT is out of bounds, and *field_r names the place. */
+MUST_CHECK bool fence_load(struct core *c, struct db *db, struct fail *f);
+enum scope_verdict fence_check(const struct core *c, size_t i,
+			       const struct entry *e, struct sv *field_r);
+/* Which of these are in the scope of who asked: (*keep_r)[i]. NULL: all of
+ * them, since there is no limit, and nothing was asked. */
+MUST_CHECK bool fence_sort(struct core *c, struct db *db,
+			   const struct entry *entries, size_t count,
+			   bool **keep_r, struct fail *f);
 
 /* decide.c: item i, over the picture and what the batch has done so far. */
 void decide_item(struct core *c, size_t i);

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 
 #include "core.h"
+#include "item/field.h"
+#include "item/validate.h"
 
 static bool same_content(const struct entry *e, const struct incoming *in)
 {
@@ -197,6 +199,16 @@ static bool below_record(const struct record *r, const struct incoming *in)
 	return r->has_version && in->has_version && in->version < r->version;
 }
 
+/* In words that tell nothing of the other warehouse. */
+static const char *outside_reason(struct sv field)
+{
+	return sv_eq(field, SV("source_id"))
+		       ? "what this source_id names is of a warehouse the "
+			 "credential is not for"
+		       : "the item is of a warehouse the credential is not "
+			 "for";
+}
+
 static struct record *new_record(struct core *c, struct entry *e)
 {
 	struct record *r = arena_alloc(c->a->arena, sizeof(*r));
@@ -210,9 +222,18 @@ static struct record *new_record(struct core *c, struct entry *e)
 	return r;
 }
 
-static void hold(struct core *c, struct entry *e, const struct incoming *in,
-		 struct outcome *o, const struct waits *w)
+/* Whose item it is: a release does not make it another's. */
+static struct sv sender_of(const struct core *c, size_t i)
 {
+	if (c->a->mode != BATCH_RELEASE)
+		return scope_text(c->a->scope);
+	return scope_text(c->a->scopes ? c->a->scopes[i] : NULL);
+}
+
+static void hold(struct core *c, struct entry *e, size_t i, struct outcome *o,
+		 const struct waits *w)
+{
+	const struct incoming *in = &c->a->items[i];
 	struct record *r = open_record(e);
 	bool older = r && below_record(r, in);
 
@@ -227,6 +248,9 @@ static void hold(struct core *c, struct entry *e, const struct incoming *in,
 	r->version = in->version;
 	r->attempts++;
 	r->seen_rev = e->from ? e->rev + 1 : e->content_rev;
+	r->trait = in->trait;
+	r->home = in->home;
+	r->sender = sender_of(c, i);
 	r->from = in;
 	r->why = o;
 	r->waits = *w;
@@ -266,6 +290,7 @@ static void change_entry(struct core *c, struct entry *e,
 	e->state = ITEM_ACTIVE;
 	e->from = in;
 	e->trait = in->trait;
+	e->home = in->home;
 	memcpy(e->hash, in->hash, ITEM_HASH);
 	if (in->has_version) {
 		e->has_version = true;
@@ -301,9 +326,53 @@ static void accept(struct core *c, struct entry *e, const struct incoming *in,
 	close_record(c, e, in);
 }
 
-static void decide(struct core *c, const struct incoming *in, struct outcome *o)
+/* What leads to the warehouse is worth another look when it changes. */
+static void wait_for_home(const struct core *c, const struct incoming *in,
+			  struct waits *w)
 {
+	const struct field *home = field_home(c->a->collection, 0);
+
+	w->refs = arena_array(c->a->arena, in->ref_count, sizeof(*w->refs));
+	w->revs = arena_array(c->a->arena, in->ref_count, sizeof(*w->revs));
+	for (size_t i = 0; i < in->ref_count; i++)
+		if (in->refs[i].collection == home->to &&
+		    sv_eq(in->refs[i].source_id, in->home)) {
+			w->revs[w->count] = rev_of(c, &in->refs[i]);
+			w->refs[w->count++] = &in->refs[i];
+		}
+}
+
+/* Of another warehouse (A6). */
+static void shut_out(struct core *c, struct entry *e, size_t i,
+		     struct outcome *o, struct sv field)
+{
+	const struct incoming *in = &c->a->items[i];
+	const char *why = outside_reason(field);
 	struct waits w = {.count = 0};
+
+	if (c->a->mode == BATCH_RELEASE) {
+		(void)rule_fails(o, HOLD_CROSS_WAREHOUSE, why);
+		wait_for_home(c, in, &w);
+		hold(c, e, i, o, &w);
+		return;
+	}
+	o->status = ITEM_REJECTED;
+	o->errors = sv_of(arena_printf(
+		c->a->arena,
+		"[{\"pointer\":\"/%.*s\",\"code\":\"%s\",\"detail\":\"%s\"}]",
+		SV_ARG(field), reject_code_name(REJECT_CROSS_WAREHOUSE), why));
+	if (c->a->part || c->outside)
+		return;
+	c->outside = in;
+	c->outside_field = field;
+}
+
+static void decide(struct core *c, size_t i, struct outcome *o)
+{
+	const struct incoming *in = &c->a->items[i];
+	struct waits w = {.count = 0};
+	struct sv field = SV("source_id");
+	enum scope_verdict scope;
 	struct entry *e;
 
 	if (in->rejected) {
@@ -311,6 +380,11 @@ static void decide(struct core *c, const struct incoming *in, struct outcome *o)
 		return;
 	}
 	e = core_find(c, c->a->collection, in->source_id);
+	scope = fence_check(c, i, e, &field);
+	if (scope == SCOPE_OUT) {
+		shut_out(c, e, i, o, field);
+		return;
+	}
 	if (is_replay(c, e, in)) {
 		replay(c, e, in, o);
 		if (c->a->mode == BATCH_RELEASE && open_record(e))
@@ -323,10 +397,12 @@ static void decide(struct core *c, const struct incoming *in, struct outcome *o)
 		e->record->state = QUARANTINE_SUPERSEDED;
 		return;
 	}
-	if (refs_hold(c, in, o, &w) && rules_hold(c, in, o))
-		accept(c, e, in, o);
+	if (!refs_hold(c, in, o, &w) || !rules_hold(c, in, o))
+		hold(c, e, i, o, &w);
+	else if (scope == SCOPE_UNKNOWN)
+		shut_out(c, e, i, o, field);
 	else
-		hold(c, e, in, o, &w);
+		accept(c, e, in, o);
 }
 
 void decide_item(struct core *c, size_t i)
@@ -334,7 +410,7 @@ void decide_item(struct core *c, size_t i)
 	struct apply_summary *s = &c->a->summary;
 	struct outcome *o = &c->a->outcomes[i];
 
-	decide(c, &c->a->items[i], o);
+	decide(c, i, o);
 	s->total++;
 	switch (o->status) {
 	case ITEM_ACCEPTED:

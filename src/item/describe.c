@@ -57,6 +57,8 @@ static void add_field(struct buf *b, const struct field *f)
 	add_bounds(b, f);
 	if (f->kind == FIELD_REFERENCE)
 		add_reference(b, f);
+	if (f->use & FIELD_USE_HOME)
+		buf_add_text(b, ",\"warehouse\":true");
 	for (size_t i = 0; f->words && f->words[i]; i++)
 		buf_addf(b, "%s\"%s\"%s", i ? "," : ",\"words\":[", f->words[i],
 			 f->words[i + 1] ? "" : "]");

@@ -67,7 +67,8 @@ static const struct field LOCATIONS[] = {
 	      .use = FIELD_USE_TRAIT, .doc = "What sort of place it is."),
 	ITEM_NAME,
 	REFERENCE("parent_source_id", OPTIONAL, LOCATIONS, .by = "kind",
-		  .cases = PARENT_CASES, .case_count = ARRAY_LEN(PARENT_CASES),
+		  .use = FIELD_USE_HOME, .cases = PARENT_CASES,
+		  .case_count = ARRAY_LEN(PARENT_CASES),
 		  .doc = "The place it is in: of a ZONE a WAREHOUSE, of a BIN "
 			 "a ZONE; a WAREHOUSE is in none."),
 	REFERENCE("address_source_id", OPTIONAL, ADDRESSES,
@@ -145,33 +146,37 @@ static const struct field_set LINE = SET(LINE_FIELDS);
 
 static const struct field PURCHASE_ORDERS[] = {
 	COMMON,
-	WAREHOUSE("warehouse_source_id", .doc = "Where the goods come in."),
+	WAREHOUSE("warehouse_source_id", .use = FIELD_USE_HOME,
+		  .doc = "Where the goods come in."),
 	LINES,
 };
 
 static const struct field SALES_ORDERS[] = {
 	COMMON,
-	WAREHOUSE("warehouse_source_id", .doc = "Where the goods go out."),
+	WAREHOUSE("warehouse_source_id", .use = FIELD_USE_HOME,
+		  .doc = "Where the goods go out."),
 	LINES,
 };
 
 static const struct field RECEIVERS[] = {
 	COMMON,
 	REFERENCE("po_source_id", REQUIRED, PURCHASE_ORDERS,
+		  .use = FIELD_USE_HOME,
 		  .doc = "The purchase order that is received."),
 	LINES,
 };
 
 static const struct field SHIPPERS[] = {
 	COMMON,
-	REFERENCE("so_source_id", REQUIRED, SALES_ORDERS,
+	REFERENCE("so_source_id", REQUIRED, SALES_ORDERS, .use = FIELD_USE_HOME,
 		  .doc = "The sales order that is shipped."),
 	LINES,
 };
 
 static const struct field WORK_ORDERS[] = {
 	COMMON,
-	WAREHOUSE("warehouse_source_id", .doc = "Where the work is done."),
+	WAREHOUSE("warehouse_source_id", .use = FIELD_USE_HOME,
+		  .doc = "Where the work is done."),
 	REFERENCE("sku_source_id", REQUIRED, SKUS, .doc = "What is made."),
 	QTY,
 	UOM,
@@ -179,9 +184,11 @@ static const struct field WORK_ORDERS[] = {
 
 static const struct field TRANSFER_ORDERS[] = {
 	COMMON,
-	WAREHOUSE("from_warehouse_source_id", .use = FIELD_USE_FROM,
+	WAREHOUSE("from_warehouse_source_id",
+		  .use = FIELD_USE_FROM | FIELD_USE_HOME,
 		  .doc = "Where the goods leave."),
-	WAREHOUSE("to_warehouse_source_id", .use = FIELD_USE_TO,
+	WAREHOUSE("to_warehouse_source_id",
+		  .use = FIELD_USE_TO | FIELD_USE_HOME,
 		  .doc = "Where they arrive: another one."),
 	LINES,
 };
@@ -242,6 +249,16 @@ const struct field_set *field_set(enum collection c)
 	if (c < 0 || c >= COLLECTION_COUNT)
 		bug("collection %d", (int)c);
 	return &SETS[c];
+}
+
+const struct field *field_home(enum collection c, size_t n)
+{
+	const struct field_set *set = field_set(c);
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->fields[i].use & FIELD_USE_HOME && n-- == 0)
+			return &set->fields[i];
+	return NULL;
 }
 
 const struct field *field_find(const struct field_set *set, struct sv name)

@@ -28,6 +28,7 @@ static const char *const HOLDS[] = {
 	[HOLD_LOT_OF_OTHER_SKU] = "lot-of-other-sku",
 	[HOLD_SAME_WAREHOUSE] = "same-warehouse",
 	[HOLD_BOM_CYCLE] = "bom-cycle",
+	[HOLD_CROSS_WAREHOUSE] = "cross-warehouse-credential",
 };
 
 static const char *const QUARANTINES[] = {
@@ -158,8 +159,10 @@ void outcome_add_detail(struct buf *b, const struct incoming *in,
 	if (o->status == ITEM_QUARANTINED) {
 		add_quarantined(b, o);
 	} else if (o->status == ITEM_REJECTED) {
+		const struct sv errors = o->errors.n ? o->errors : in->errors;
+
 		buf_add(b, SV("\"errors\":"));
-		buf_add(b, in->errors.n ? in->errors : SV("[]"));
+		buf_add(b, errors.n ? errors : SV("[]"));
 	}
 }
 

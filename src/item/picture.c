@@ -108,7 +108,13 @@ enum {
 	I_INTERNAL,
 	I_TRAIT,
 	I_CONTENT_REV,
+	I_HOME,
 };
+
+static struct sv text_of(const struct db_val *v)
+{
+	return v->kind == DB_NULL ? SV_NONE : v->bytes;
+}
 
 static void take_item(struct core *c, enum collection col,
 		      const struct db_table *t, size_t row)
@@ -116,7 +122,6 @@ static void take_item(struct core *c, enum collection col,
 	struct entry *e =
 		core_find(c, col, db_cell(t, row, I_SOURCE_ID)->bytes);
 	const struct db_val *version = db_cell(t, row, I_VERSION);
-	const struct db_val *trait = db_cell(t, row, I_TRAIT);
 
 	if (!e)
 		bug("a row nobody asked for");
@@ -130,7 +135,8 @@ static void take_item(struct core *c, enum collection col,
 		bug("a content hash of another length");
 	memcpy(e->hash, db_cell(t, row, I_HASH)->bytes.p, ITEM_HASH);
 	take_id(&e->internal_id, db_cell(t, row, I_INTERNAL));
-	e->trait = trait->kind == DB_NULL ? SV_NONE : trait->bytes;
+	e->trait = text_of(db_cell(t, row, I_TRAIT));
+	e->home = text_of(db_cell(t, row, I_HOME));
 }
 
 static bool load_shelf(struct core *c, struct db *db, enum collection col,
@@ -151,7 +157,17 @@ static bool load_shelf(struct core *c, struct db *db, enum collection col,
 }
 
 /* Columns of STMT_QUARANTINE_PICTURE. */
-enum { Q_SOURCE_ID, Q_ID, Q_REV, Q_VERSION, Q_ATTEMPTS, Q_SEEN_REV };
+enum {
+	Q_SOURCE_ID,
+	Q_ID,
+	Q_REV,
+	Q_VERSION,
+	Q_ATTEMPTS,
+	Q_SEEN_REV,
+	Q_TRAIT,
+	Q_HOME,
+	Q_WAREHOUSES,
+};
 
 static void take_record(struct core *c, struct entry *e,
 			const struct db_table *t, size_t row)
@@ -166,6 +182,9 @@ static void take_record(struct core *c, struct entry *e,
 	r->version = r->has_version ? version->u : 0;
 	r->attempts = (uint32_t)db_cell(t, row, Q_ATTEMPTS)->u;
 	r->seen_rev = (uint32_t)db_cell(t, row, Q_SEEN_REV)->u;
+	r->trait = text_of(db_cell(t, row, Q_TRAIT));
+	r->home = text_of(db_cell(t, row, Q_HOME));
+	r->sender = text_of(db_cell(t, row, Q_WAREHOUSES));
 	e->record = r;
 }
 
@@ -375,6 +394,6 @@ bool picture_load(struct core *c, struct db *db, struct fail *f)
 		if (c->shelves[col].count &&
 		    !load_shelf(c, db, (enum collection)col, f))
 			return false;
-	return load_records(c, db, f) &&
+	return load_records(c, db, f) && fence_load(c, db, f) &&
 	       (c->a->collection != COLLECTION_BOMS || cycle_load(c, db, f));
 }

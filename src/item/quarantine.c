@@ -6,18 +6,41 @@
 #include "item/validate.h"
 
 /* Columns of STMT_QUARANTINE_LOCK. */
-enum { L_COLLECTION, L_SOURCE_ID, L_STATE, L_REV, L_PAYLOAD };
+enum {
+	L_COLLECTION,
+	L_SOURCE_ID,
+	L_STATE,
+	L_REV,
+	L_PAYLOAD,
+	L_TRAIT,
+	L_HOME,
+	L_WAREHOUSES,
+};
+
+static struct sv text_of(const struct db_val *v)
+{
+	return v->kind == DB_NULL ? SV_NONE : v->bytes;
+}
+
+static const struct scope_columns LOCKED = {.collection = L_COLLECTION,
+					    .source_id = L_SOURCE_ID,
+					    .trait = L_TRAIT,
+					    .home = L_HOME,
+					    .sender = L_WAREHOUSES};
 
 static bool lock_open(struct db *db, struct apply *a, struct id id,
 		      struct db_table *t, struct fail *f)
 {
 	enum quarantine_state state;
+	bool hidden;
 
 	if (!db_query(db, STMT_QUARANTINE_LOCK,
 		      DB_ARGS(db_uint(a->partner_id), db_id(&id)), a->arena, t,
-		      f))
+		      f) ||
+	    !scope_hides(db, a->partner_id, a->scope, t, &LOCKED, a->arena,
+			 &hidden, f))
 		return false;
-	if (!t->rows)
+	if (hidden)
 		return fail_set(f, FAIL_NOT_FOUND,
 				"there is no such quarantine record");
 	state = (enum quarantine_state)db_cell(t, 0, L_STATE)->u;
@@ -62,11 +85,21 @@ static enum apply_result settle(struct release *r, struct fail *f)
 	return APPLY_DONE;
 }
 
+/* Senders without a limit ask nothing. */
+static void bind_senders(struct apply *a, const struct scope **scopes)
+{
+	a->scopes = NULL;
+	for (size_t i = 0; i < a->count; i++)
+		if (scopes[i])
+			a->scopes = scopes;
+}
+
 enum apply_result quarantine_release(struct db *db, const struct conf *c,
 				     struct id id, struct release *r,
 				     struct fail *f)
 {
 	struct apply *a = &r->apply;
+	const struct scope **sender = arena_alloc(a->arena, sizeof(*sender));
 	enum apply_result result;
 	struct db_table t;
 
@@ -76,12 +109,14 @@ enum apply_result quarantine_release(struct db *db, const struct conf *c,
 	a->mode = BATCH_RELEASE;
 	a->items = &r->in;
 	a->count = 1;
+	*sender = scope_read(a->arena, text_of(db_cell(&t, 0, L_WAREHOUSES)));
+	bind_senders(a, sender);
 	result = apply_run(db, a, f);
 	return result == APPLY_DONE ? settle(r, f) : result;
 }
 
 /* Columns of STMT_QUARANTINE_LOCK_SOME. */
-enum { S_ID, S_COLLECTION, S_SOURCE_ID, S_STATE, S_PAYLOAD };
+enum { S_ID, S_COLLECTION, S_SOURCE_ID, S_STATE, S_PAYLOAD, S_WAREHOUSES };
 
 static void read_again(struct apply *a, const struct conf *c,
 		       const struct db_table *t, size_t row,
@@ -111,6 +146,8 @@ enum apply_result quarantine_release_some(struct db *db, const struct conf *c,
 	size_t count = some->count;
 	struct db_val *keys = arena_array(a->arena, count, sizeof(*keys));
 	struct incoming *items = arena_array(a->arena, count, sizeof(*items));
+	const struct scope **senders =
+		arena_array(a->arena, count, sizeof(*senders));
 	size_t unread = 0;
 	uint64_t affected;
 	struct db_table t;
@@ -131,11 +168,14 @@ enum apply_result quarantine_release_some(struct db *db, const struct conf *c,
 		if (db_cell(&t, i, S_STATE)->u != QUARANTINE_OPEN ||
 		    db_cell(&t, i, S_COLLECTION)->u != (uint64_t)a->collection)
 			continue;
+		senders[a->count] = scope_read(
+			a->arena, text_of(db_cell(&t, i, S_WAREHOUSES)));
 		in->index = first_index + a->count++;
 		read_again(a, c, &t, i, in);
 		if (in->rejected)
 			keys[unread++] = *db_cell(&t, i, S_ID);
 	}
+	bind_senders(a, senders);
 	return db_keys_exec(db, STMT_QUARANTINE_WAIT_DROP,
 			    DB_ARGS(db_uint(a->partner_id)), keys, unread,
 			    &affected, f)
@@ -173,10 +213,16 @@ enum apply_result quarantine_discard(struct db *db, struct id id,
 
 /* Several records. */
 
-enum { CLOCKS_MS = 1000 };
+enum {
+	CLOCKS_MS = 1000,
+	LOOKS_MAX = 20, /* of QUARANTINE_SOME records, for some that are seen */
+	COUNT_ROWS = 1000,
+	COUNT_LOOKS = 100,
+	COUNT_BLOCK_BYTES = 1 << 20,
+};
 
-/* Columns of the picks. */
-enum { P_ID, P_COLLECTION };
+/* Columns of the picks; those by themselves end after the collection. */
+enum { P_ID, P_COLLECTION, P_SOURCE_ID, P_TRAIT, P_HOME, P_WAREHOUSES };
 
 static const struct id FIRST_ID = {{0}};
 static const struct id LAST_ID = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -204,7 +250,7 @@ static struct db_val high_of(const struct quarantine_match *m)
 	return db_uint(m->collection < 0 ? 255 : (uint64_t)m->collection);
 }
 
-bool quarantine_count(struct db *db, const struct quarantine_match *m,
+static bool count_all(struct db *db, const struct quarantine_match *m,
 		      struct arena *a, uint64_t *count_r, struct fail *f)
 {
 	struct id bound = bound_of(m);
@@ -235,44 +281,108 @@ static struct id picked_id(const struct db_table *t, size_t row)
 	return id;
 }
 
-static void take(struct quarantine_some *s, const struct db_table *t)
+/* seen NULL: all of them. */
+static void take(struct quarantine_some *s, const struct db_table *t,
+		 const bool *seen)
 {
 	s->count = 0;
+	s->ended = !t->rows;
 	for (size_t i = 0; i < t->rows; i++) {
 		enum collection c =
 			(enum collection)db_cell(t, i, P_COLLECTION)->u;
 
-		if (s->count && c != s->collection)
+		if ((!seen || seen[i]) && s->count && c != s->collection)
 			return;
+		s->last = picked_id(t, i);
+		if (seen && !seen[i])
+			continue;
 		s->collection = c;
-		s->ids[s->count++] = picked_id(t, i);
+		s->ids[s->count++] = s->last;
 	}
 }
+
+static bool pick(struct db *db, const struct quarantine_match *m,
+		 struct db_val from, uint64_t most, struct arena *a,
+		 struct db_table *t, struct fail *f)
+{
+	struct id bound = bound_of(m);
+
+	if (m->missing.p)
+		return db_query(db, STMT_RELEASE_PICK_WAITERS,
+				DB_ARGS(db_uint(m->partner_id),
+					db_text(m->missing), from,
+					db_id(&bound), low_of(m), high_of(m),
+					db_uint(most)),
+				a, t, f);
+	return db_query(db, STMT_RELEASE_PICK,
+			DB_ARGS(db_uint(m->partner_id), from, db_id(&bound),
+				low_of(m), high_of(m), db_uint(most)),
+			a, t, f);
+}
+
+static const struct scope_columns PICKED = {.collection = P_COLLECTION,
+					    .source_id = P_SOURCE_ID,
+					    .trait = P_TRAIT,
+					    .home = P_HOME,
+					    .sender = P_WAREHOUSES};
 
 bool quarantine_pick(struct db *db, const struct quarantine_match *m,
 		     struct sv after, struct arena *a,
 		     struct quarantine_some *s_r, struct fail *f)
 {
 	struct db_val from = after.p ? db_text(after) : db_id(&FIRST_ID);
-	struct id bound = bound_of(m);
-	struct db_table t;
-	bool ok;
 
-	if (m->missing.p)
-		ok = db_query(db, STMT_RELEASE_PICK_WAITERS,
-			      DB_ARGS(db_uint(m->partner_id),
-				      db_text(m->missing), from, db_id(&bound),
-				      low_of(m), high_of(m),
-				      db_uint(QUARANTINE_SOME)),
-			      a, &t, f);
-	else
-		ok = db_query(db, STMT_RELEASE_PICK,
-			      DB_ARGS(db_uint(m->partner_id), from,
-				      db_id(&bound), low_of(m), high_of(m),
-				      db_uint(QUARANTINE_SOME)),
-			      a, &t, f);
-	if (ok)
-		take(s_r, &t);
+	for (int looks = 0; looks < LOOKS_MAX; looks++) {
+		struct db_table t;
+		bool *seen;
+
+		if (!pick(db, m, from, QUARANTINE_SOME, a, &t, f) ||
+		    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a,
+				&seen, f))
+			return false;
+		take(s_r, &t, seen);
+		if (s_r->count || s_r->ended)
+			break;
+		from = db_id(&s_r->last);
+	}
+	return true;
+}
+
+/* One stretch behind *from, which moves on. */
+static bool count_stretch(struct db *db, const struct quarantine_match *m,
+			  struct arena *a, struct id *from, uint64_t *count,
+			  bool *ended_r, struct fail *f)
+{
+	struct db_table t;
+	bool *seen;
+
+	if (!pick(db, m, db_id(from), COUNT_ROWS, a, &t, f) ||
+	    !scope_sort(db, m->partner_id, m->scope, &t, &PICKED, a, &seen, f))
+		return false;
+	for (size_t i = 0; i < t.rows; i++)
+		*count += seen[i];
+	*ended_r = t.rows < COUNT_ROWS;
+	if (t.rows)
+		*from = picked_id(&t, t.rows - 1);
+	return true;
+}
+
+bool quarantine_count(struct db *db, const struct quarantine_match *m,
+		      struct arena *a, uint64_t *count_r, struct fail *f)
+{
+	struct id from = FIRST_ID;
+	bool ended = false, ok = true;
+	struct arena own;
+
+	if (!m->scope)
+		return count_all(db, m, a, count_r, f);
+	*count_r = 0;
+	arena_init(&own, COUNT_BLOCK_BYTES);
+	for (int i = 0; ok && !ended && i < COUNT_LOOKS; i++) {
+		arena_reset(&own);
+		ok = count_stretch(db, m, &own, &from, count_r, &ended, f);
+	}
+	arena_release(&own);
 	return ok;
 }
 
@@ -293,7 +403,7 @@ bool quarantine_ready(struct db *db, uint32_t partner_id, struct id *after,
 			      db_uint(QUARANTINE_SOME)),
 		      a, &t, f))
 		return false;
-	take(s_r, &t);
+	take(s_r, &t, NULL);
 	*ended_r = !end.rows;
 	if (!s_r->count)
 		*after = to;

@@ -5,14 +5,19 @@
 #include "core.h"
 
 /* Columns of STMT_BATCH_FIND. */
-enum { B_COLLECTION, B_MODE, B_TOTAL, B_TOMBSTONED };
+enum { B_COLLECTION, B_MODE, B_TOTAL, B_TOMBSTONED, B_WAREHOUSES };
 /* Columns of STMT_UNDO_CANDIDATES. */
-enum { U_POSITION, U_SOURCE_ID, U_REV, U_INTERNAL };
+enum { U_POSITION, U_SOURCE_ID, U_REV, U_INTERNAL, U_TRAIT, U_HOME };
 /* Columns of STMT_BOM_EDGES_OF. */
 enum { E_BOM, E_SKU, E_COMPONENT };
 
-bool undo_find(struct db *db, uint32_t partner_id, struct arena *a,
-	       struct undo *u, struct fail *f)
+static struct sv text_of(const struct db_val *v)
+{
+	return v->kind == DB_NULL ? SV_NONE : v->bytes;
+}
+
+bool undo_find(struct db *db, uint32_t partner_id, const struct scope *scope,
+	       struct arena *a, struct undo *u, struct fail *f)
 {
 	struct db_table t;
 
@@ -22,7 +27,9 @@ bool undo_find(struct db *db, uint32_t partner_id, struct arena *a,
 			      db_uint(partner_id)),
 		      a, &t, f))
 		return false;
-	if (!t.rows || db_cell(&t, 0, B_MODE)->u != BATCH_REFRESH)
+	if (!t.rows || db_cell(&t, 0, B_MODE)->u != BATCH_REFRESH ||
+	    !scope_covers(scope, (int)db_cell(&t, 0, B_COLLECTION)->u,
+			  text_of(db_cell(&t, 0, B_WAREHOUSES))))
 		return fail_set(f, FAIL_NOT_FOUND,
 				"there is no such full-refresh");
 	u->collection = (enum collection)db_cell(&t, 0, B_COLLECTION)->u;
@@ -37,6 +44,8 @@ static void bring_back(struct core *c, const struct db_table *t, size_t row)
 
 	e->source_id = db_cell(t, row, U_SOURCE_ID)->bytes;
 	e->rev = (uint32_t)db_cell(t, row, U_REV)->u;
+	e->trait = text_of(db_cell(t, row, U_TRAIT));
+	e->home = text_of(db_cell(t, row, U_HOME));
 	memcpy(e->internal_id.b, db_cell(t, row, U_INTERNAL)->bytes.p,
 	       sizeof(e->internal_id.b));
 }
@@ -66,6 +75,23 @@ static bool find_items(struct core *c, struct db *db, struct undo *u,
 			bring_back(c, &t, i);
 	}
 	u->ended = t.rows < most;
+	return true;
+}
+
+/* What went to another warehouse since, its zone having another parent, stays
+ * as it is. */
+static bool leave_out_others(struct core *c, struct db *db, struct fail *f)
+{
+	size_t n = 0;
+	bool *keep;
+
+	if (!fence_sort(c, db, c->doomed, c->doomed_count, &keep, f))
+		return false;
+	for (size_t i = 0; keep && i < c->doomed_count; i++)
+		if (keep[i])
+			c->doomed[n++] = c->doomed[i];
+	if (keep)
+		c->doomed_count = n;
 	return true;
 }
 
@@ -142,8 +168,9 @@ static enum apply_result plan(struct core *c, struct db *db, struct undo *u,
 
 	if (boms)
 		r = cycle_lock(c, db, f);
-	if (r == APPLY_DONE && (!find_items(c, db, u, most, f) ||
-				(boms && !leave_out_rings(c, db, f))))
+	if (r == APPLY_DONE &&
+	    (!find_items(c, db, u, most, f) || !leave_out_others(c, db, f) ||
+	     (boms && !leave_out_rings(c, db, f))))
 		r = APPLY_FAIL;
 	return r;
 }

@@ -382,6 +382,8 @@ static void use_reference(struct check *c, const struct field *f, struct sv id)
 		c->from = id;
 	if (f->use & FIELD_USE_TO)
 		c->to = id;
+	if (f->use & FIELD_USE_HOME)
+		in->home = id;
 	/* The list was given room for all its elements. */
 	if (f->use & FIELD_USE_COMPONENT)
 		in->components[in->component_count++] = id;
@@ -683,6 +685,10 @@ static void finish_accepted(struct check *c)
 	digest_sha256(in->payload, sum);
 	memcpy(in->hash, sum, sizeof(in->hash));
 	in->same_warehouse = c->from.n && sv_eq(c->from, c->to);
+	/* Of two, in the order of the table and not in that of the item. */
+	if (c->from.n)
+		in->home = sv_of(arena_printf(c->arena, "%.*s\n%.*s",
+					      SV_ARG(c->from), SV_ARG(c->to)));
 	finish_refs(c);
 }
 

@@ -8,6 +8,11 @@ static struct db_val version_val(bool has, uint64_t version)
 	return has ? db_uint(version) : db_null();
 }
 
+static struct db_val text_val(struct sv text)
+{
+	return text.n ? db_text(text) : db_null();
+}
+
 static const struct shelf *own_shelf(const struct core *c)
 {
 	return &c->shelves[c->a->collection];
@@ -96,7 +101,7 @@ static enum apply_result keep_overtaken(struct core *c, struct db *db,
 
 	for (size_t i = 0; i < s->count; i++)
 		total += count_overtaken(&s->entries[i]);
-	sheet = sheet_new(c, total, 8);
+	sheet = sheet_new(c, total, 10);
 	for (size_t i = 0; i < s->count; i++) {
 		const struct entry *e = &s->entries[i];
 		size_t sub = count_overtaken(e);
@@ -109,6 +114,8 @@ static enum apply_result keep_overtaken(struct core *c, struct db *db,
 					db_text(e->source_id), db_uint(e->rev),
 					db_uint(sub--),
 					version_val(o->has_version, o->version),
+					text_val(o->from->trait),
+					text_val(o->from->home),
 					db_text(o->from->payload),
 					db_id(&c->a->batch_id)));
 	}
@@ -121,8 +128,8 @@ static void add_item(struct core *c, struct sheet *s, const struct entry *e)
 			     db_uint((uint64_t)c->a->collection),
 			     db_text(e->source_id), db_uint(e->rev + 1),
 			     version_val(e->has_version, e->version),
-			     db_uint(e->state),
-			     e->trait.n ? db_text(e->trait) : db_null(),
+			     db_uint(e->state), text_val(e->trait),
+			     text_val(e->home),
 			     db_text(sv_from(e->hash, ITEM_HASH)),
 			     db_id(&e->internal_id), db_text(e->from->payload),
 			     db_uint(e->rev + 1), db_id(&c->a->batch_id),
@@ -133,7 +140,7 @@ static enum apply_result swap_items(struct core *c, struct db *db,
 				    struct fail *f)
 {
 	const struct shelf *s = own_shelf(c);
-	struct sheet sheet = sheet_new(c, s->count, 14);
+	struct sheet sheet = sheet_new(c, s->count, 15);
 	uint64_t want = 0;
 
 	for (size_t i = 0; i < s->count; i++) {
@@ -298,22 +305,24 @@ static void add_record(struct core *c, struct sheet *s, const struct entry *e,
 {
 	bool open = r->state == QUARANTINE_OPEN;
 
-	sheet_add(s, DB_ARGS(db_uint(c->a->partner_id), db_id(&r->id),
-			     db_uint(r->rev + 1),
-			     db_uint((uint64_t)c->a->collection),
-			     db_text(e->source_id),
-			     open ? db_uint(1) : db_null(), db_uint(r->state),
-			     version_val(r->has_version, r->version),
-			     db_uint(r->why->code), db_text(r->why->reason),
-			     db_text(r->why->missing), db_uint(r->attempts),
-			     db_uint(r->seen_rev), db_text(r->from->payload),
-			     db_id(&c->a->batch_id)));
+	sheet_add(s,
+		  DB_ARGS(db_uint(c->a->partner_id), db_id(&r->id),
+			  db_uint(r->rev + 1),
+			  db_uint((uint64_t)c->a->collection),
+			  db_text(e->source_id), open ? db_uint(1) : db_null(),
+			  db_uint(r->state),
+			  version_val(r->has_version, r->version),
+			  db_uint(r->why->code), db_text(r->why->reason),
+			  db_text(r->why->missing), db_uint(r->attempts),
+			  db_uint(r->seen_rev), text_val(r->from->trait),
+			  text_val(r->from->home), text_val(r->sender),
+			  db_text(r->from->payload), db_id(&c->a->batch_id)));
 }
 
 static enum apply_result put_records(struct core *c, struct db *db,
 				     const struct stack *s, struct fail *f)
 {
-	struct sheet sheet = sheet_new(c, s->count, 15);
+	struct sheet sheet = sheet_new(c, s->count, 18);
 	uint64_t want = 0;
 
 	for (size_t i = 0; i < s->count; i++)

@@ -5,7 +5,8 @@
 #include "base/text.h"
 #include "main/trail.h"
 
-enum { WAREHOUSES_BYTES_MAX = 1 << 20, DAYS_MAX = 36500 };
+/* Warehouses go with every request, job and held back item. */
+enum { WAREHOUSES_BYTES_MAX = 16 * 1024, DAYS_MAX = 36500 };
 
 const struct credential_kind CREDENTIAL_KEY = {"KEY", "key", "key.create",
 					       "key.revoke", "kind"};

@@ -57,7 +57,8 @@ static bool count_all(struct run *r, struct job *j, struct refresh_walk *w,
 {
 	const struct apply a = {.arena = r->arena,
 				.partner_id = j->partner_id,
-				.collection = (enum collection)j->collection};
+				.collection = (enum collection)j->collection,
+				.scope = scope_read(r->arena, j->warehouses)};
 	uint64_t renew_ms = clock_mono_ms() + r->conf->lease_ms / 4;
 
 	while (!w->ended) {

@@ -18,24 +18,27 @@ static enum apply_result release_some(struct db *db, struct work_part *p,
 				      struct apply *a, struct fail *f)
 {
 	const struct quarantine_some *s = p->arg;
-	const struct id *last = &s->ids[s->count - 1];
 
-	p->resume_after = sv_from(last->b, sizeof(last->b));
+	p->resume_after = sv_from(s->last.b, sizeof(s->last.b));
+	if (!s->count)
+		return APPLY_DONE;
 	return quarantine_release_some(db, p->r->conf, s,
 				       p->j->counts.processed, a, f);
 }
 
 enum run_step work_release(struct run *r, struct job *j, struct fail *f)
 {
-	const struct quarantine_match m = {.partner_id = j->partner_id,
-					   .collection = j->collection,
-					   .missing = j->filter_missing,
-					   .asked = j->job_id};
+	const struct quarantine_match m = {
+		.partner_id = j->partner_id,
+		.collection = j->collection,
+		.missing = j->filter_missing,
+		.asked = j->job_id,
+		.scope = scope_read(r->arena, j->warehouses)};
 	struct quarantine_some some;
 
 	if (!quarantine_pick(r->db, &m, j->resume_after, r->arena, &some, f))
 		return RUN_FAULT;
-	if (!some.count)
+	if (some.ended)
 		return RUN_END;
 	return work_part(&(struct work_part){.r = r,
 					     .j = j,

@@ -17,7 +17,8 @@ static bool find(struct run *r, const struct job *j, struct undo *u,
 		 struct fail *f)
 {
 	*u = (struct undo){.refresh = j->undoes};
-	if (!undo_find(r->db, j->partner_id, r->arena, u, f))
+	if (!undo_find(r->db, j->partner_id,
+		       scope_read(r->arena, j->warehouses), r->arena, u, f))
 		return false;
 	return !j->resume_after.p ||
 	       text_u64(j->resume_after, 0, UINT32_MAX, &u->from) ||

@@ -36,7 +36,7 @@
 enum {
 	ARENA_BYTES = 1 << 20,
 	FINGERPRINT = 32,
-	ITEM_COLUMNS = 14,
+	ITEM_COLUMNS = 15,
 	AUDIT_COLUMNS = 12,
 	ANSWER_MAX = 256,
 	CONNECTIONS_MAX = 256,
@@ -113,6 +113,7 @@ static void fill_row(struct writer *w, uint64_t i, uint64_t now,
 		db_uint(1),
 		db_uint(ITEM_ACTIVE),
 		db_null(),
+		db_null(),
 		id_val(internal), /* in place of the hash */
 		id_val(internal),
 		db_text(w->payloads[i]),
@@ -162,6 +163,7 @@ static bool claim(struct writer *w, struct fail *f)
 			       id_val(&w->correlation), id_val(&w->batch_id),
 			       db_text(sv_from(fingerprint, FINGERPRINT)),
 			       db_uint(COLLECTION_SKUS), db_uint(BATCH_UPSERT),
+			       db_null(),
 			       db_uint(w->conf->retention_ms * 1000)),
 		       &n, f);
 }
@@ -190,7 +192,7 @@ static bool write_batch(struct writer *w, struct fail *f)
 			       db_uint(PARTNER), db_uint(COLLECTION_SKUS),
 			       db_uint(BATCH_UPSERT), db_uint(w->o->batch),
 			       db_uint(w->o->batch), db_uint(0), db_uint(0),
-			       db_uint(0), db_uint(0)),
+			       db_uint(0), db_uint(0), db_null()),
 		       &n, f);
 }
 

@@ -396,7 +396,7 @@ class Replays(Case):
              "batch_id": "bat-" + batch, "job_id": None, "summary": None})
         day = int(batch[:12], 16) // 86400000
         DB.sql("INSERT INTO batch SELECT batch_id, " + str(day) +
-               ", partner_id, 3, 1, 6, 1, 2, 3, 0, 0, NULL, created_at "
+               ", partner_id, 3, 1, 6, 1, 2, 3, 0, 0, NULL, NULL, created_at "
                f"FROM request_key WHERE batch_id = UNHEX('{batch}')")
         DB.sql("UPDATE request_key SET collection = 3 WHERE batch_id = "
                f"UNHEX('{batch}')")

@@ -48,18 +48,19 @@ class Views(unittest.TestCase):
                                   for i in range(1, MANY)])
         cls.s.sql(f"""
             INSERT INTO batch SELECT internal_id, 20775, 1, 3, 2, 10, 1, 2, 3,
-                4, 5, NULL, '2026-11-18 02:30:00.123' FROM item;
+                4, 5, NULL, '["W1"]', '2026-11-18 02:30:00.123' FROM item;
             INSERT INTO batch_item SELECT internal_id, 0, 20775, 3, NULL, 1,
                 source_id, 5, 6, 7, 8, '"x":1' FROM item;
             INSERT INTO request_key SELECT 1, 1, internal_id, internal_id,
-                REPEAT('f', 32), 3, 1, '2026-11-18 02:30:00.123',
+                REPEAT('f', 32), 3, 1, NULL, '2026-11-18 02:30:00.123',
                 '2099-12-18 02:30:00.123' FROM item;
             INSERT INTO response SELECT internal_id, 20775, 207, 0, 'body'
                 FROM item;
             INSERT INTO batch VALUES (X'{HEX["other"]}', 20775, 1, NULL, 4, 0,
-                0, 0, 0, 0, 0, X'{HEX["first"]}', '2026-11-18 02:30:00.123');
+                0, 0, 0, 0, 0, X'{HEX["first"]}', NULL,
+                '2026-11-18 02:30:00.123');
             INSERT INTO request_key VALUES (1, 1, X'{HEX["other"]}',
-                X'{HEX["other"]}', REPEAT('f', 32), NULL, 4,
+                X'{HEX["other"]}', REPEAT('f', 32), NULL, 4, '["W1"]',
                 '2020-11-18 02:30:00.123', '2020-12-18 02:30:00.123');
             ANALYZE TABLE item, quarantine, batch, batch_item, request_key,
                 response""")
@@ -119,9 +120,11 @@ class Views(unittest.TestCase):
         self.assertEqual(self.row(
             "SELECT batch_id, partner_id, area, collection, mode, total, "
             "accepted, replay, quarantined, rejected, tombstoned, "
-            "IFNULL(job_id, '-'), received_at FROM v_batch_by_key " + where),
+            "IFNULL(job_id, '-'), received_at, warehouses FROM "
+            "v_batch_by_key " + where),
             ["bat-" + HEX["third"], "ACME", "master", "skus", "full-refresh",
-             "10", "1", "2", "3", "4", "5", "-", "2026-11-18T02:30:00.123Z"])
+             "10", "1", "2", "3", "4", "5", "-", "2026-11-18T02:30:00.123Z",
+             '["W1"]'])
         self.assertEqual(self.row(
             "SELECT batch_id, partner_id, collection, position, line, "
             "source_text, source_version, status, IFNULL(change_kind, '-'), "
@@ -160,9 +163,10 @@ class Views(unittest.TestCase):
              "bat-" + HEX["third"], "2026-11-18T02:30:00.123Z",
              "2099-12-18T02:30:00.123Z", "0"])
         self.assertEqual(self.row(
-            "SELECT IFNULL(collection, '-'), IFNULL(status, '-'), is_expired "
-            "FROM v_request_by_key WHERE partner_id = 'ACME' AND "
-            f"correlation_key = X'{HEX['other']}'"), ["-", "-", "1"])
+            "SELECT IFNULL(collection, '-'), IFNULL(status, '-'), "
+            "is_expired, warehouses FROM v_request_by_key WHERE "
+            f"partner_id = 'ACME' AND correlation_key = X'{HEX['other']}'"),
+            ["-", "-", "1", '["W1"]'])
 
     def test_the_columns_for_finding_use_an_index(self):
         third = f"X'{HEX['third']}'"

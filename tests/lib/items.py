@@ -29,7 +29,8 @@ RECORD_STATES = {"1": "OPEN", "2": "RELEASED", "3": "SUPERSEDED",
                  "4": "DISCARDED"}
 CODES = {"1": "reference-missing", "2": "reference-inactive",
          "3": "reference-wrong-kind", "4": "lot-of-other-sku",
-         "5": "same-warehouse", "6": "bom-cycle"}
+         "5": "same-warehouse", "6": "bom-cycle",
+         "7": "cross-warehouse-credential"}
 # Whatever a request may write.
 TABLES = ("request_key", "response", "batch", "batch_item", "item",
           "item_history", "quarantine", "quarantine_wait", "bom_edge",
@@ -140,8 +141,9 @@ class Partner:
                                 f"WHERE name = '{self.name}'")[0][0])
         self.session = None
 
-    def new_credential(self, scope=None):
+    def new_credential(self, scope=None, warehouses=None):
         words = ["--scope", scope] if scope else []
+        words += ["--warehouse", warehouses] if warehouses else []
         said = self.stack.waybill("key", "create", self.name, *words).stdout
         return re.search(r"\bwbk_\w+", said).group()
 
@@ -149,6 +151,12 @@ class Partner:
         other = object.__new__(Partner)
         other.__dict__.update(self.__dict__)
         other.session = None
+        return other
+
+    def limited(self, warehouses, scope=None):
+        """The same partner with a credential for these alone: "W1,W2"."""
+        other = self.fork()
+        other.key = self.new_credential(scope, warehouses)
         return other
 
     def close(self):

@@ -196,7 +196,7 @@ static void names_go_both_ways(void)
 	for (int i = ITEM_ACTIVE; i <= ITEM_INACTIVE; i++)
 		WANT(item_state_of(sv_of(item_state_name(
 			     (enum item_state)i))) == (enum item_state)i);
-	for (int i = HOLD_REFERENCE_MISSING; i <= HOLD_BOM_CYCLE; i++)
+	for (int i = HOLD_REFERENCE_MISSING; i <= HOLD_CROSS_WAREHOUSE; i++)
 		WANT(hold_code_of(sv_of(hold_code_name((enum hold_code)i))) ==
 		     (enum hold_code)i);
 	for (int i = QUARANTINE_OPEN; i <= QUARANTINE_DISCARDED; i++)

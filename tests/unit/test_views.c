@@ -109,7 +109,7 @@ static void the_words_are_those_of_the_api(void)
 	want_words(JOB_VIEWS, "t.change_kind", change, ITEM_UNCHANGED);
 	want_words(VIEWS, "t.status", status, ITEM_RESTORED);
 	want_words(VIEWS, "t.change_kind", change, ITEM_UNCHANGED);
-	want_words(VIEWS, "q.code", code, HOLD_BOM_CYCLE);
+	want_words(VIEWS, "q.code", code, HOLD_CROSS_WAREHOUSE);
 	want_words(VIEWS, "q.state", quarantine, QUARANTINE_DISCARDED);
 }
 
