@@ -9,7 +9,8 @@
  *
  *	queue_add(db, &job, f)		FAIL_JOB_IN_FLIGHT: the lane's rules
  *
- * In the transaction of a synchronous full-refresh or undo, before its items:
+ * In the transaction of a synchronous full-refresh, before its items, and of
+ * an undo, before it looks at what was tombstoned:
  *
  *	queue_check_refresh(db, partner_id, collection, dry_run, f)
  *	queue_check_undo(db, partner_id, collection, f)

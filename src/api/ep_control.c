@@ -233,8 +233,6 @@ static enum db_step undo_now(struct db *db, const struct db_attempt *at,
 	enum db_step step;
 
 	a.mode = BATCH_UNDO;
-	if (!queue_check_undo(db, a.partner_id, (int)u->collection, f))
-		return DB_STEP_FAIL;
 	step = step_of(apply_undo(db, &a, u, u->tombstoned, f));
 	if (step != DB_STEP_COMMIT)
 		return step;
@@ -247,14 +245,26 @@ static enum db_step undo_now(struct db *db, const struct db_attempt *at,
 	return step;
 }
 
+/* What a refresh job has tombstoned is told by its batch once it is finished:
+ * that is read after the lane has said so, and none can begin meanwhile. Which
+ * lane it is stands in the batch, too. */
+static bool find_whole(struct db *db, const struct exchange *x, struct undo *u,
+		       struct fail *f)
+{
+	const uint32_t partner_id = x->who.partner_id;
+
+	return undo_find(db, partner_id, x->arena, u, f) &&
+	       queue_check_undo(db, partner_id, (int)u->collection, f) &&
+	       undo_find(db, partner_id, x->arena, u, f);
+}
+
 static enum db_step undo_work(struct db *db, const struct db_attempt *at,
 			      struct keyed *k, struct fail *f)
 {
 	const struct undoing *g = k->arg;
 	struct undo u = g->undo;
 
-	if (!undo_find(db, k->x->who.partner_id, k->x->scope, k->x->arena, &u,
-		       f))
+	if (!find_whole(db, k->x, &u, f))
 		return DB_STEP_FAIL;
 	if (u.tombstoned <= k->x->conf->bulk_async_threshold)
 		return undo_now(db, at, k, &u, f);

@@ -5,9 +5,7 @@
 #include "api/route.h"
 #include "item/outcome.h"
 #include "job/queue.h"
-
-/* Of STMT_JOB_SHOW. */
-enum { J_COLLECTION = 2, J_STATE = 5, J_WAREHOUSES = 23 };
+#include "job_row.h"
 
 static bool is_open(enum job_state s)
 {
@@ -15,20 +13,13 @@ static bool is_open(enum job_state s)
 }
 
 /* What it was before: queue_cancel() tells only what it is then. */
-static bool check_open(struct db *db, const struct keyed *k, struct id id,
-		       struct fail *f)
+static bool check_open(const struct exchange *x, struct fail *f)
 {
 	enum job_state state;
 	struct db_table t;
 
-	if (!db_query(db, STMT_JOB_SHOW,
-		      DB_ARGS(db_uint(k->x->who.partner_id),
-			      db_text(sv_from(id.b, sizeof(id.b)))),
-		      k->x->arena, &t, f))
+	if (!job_row_find(x, &t, f))
 		return false;
-	if (!t.rows || !exchange_covers(k->x, db_cell(&t, 0, J_COLLECTION),
-					db_cell(&t, 0, J_WAREHOUSES)))
-		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
 	state = (enum job_state)db_cell(&t, 0, J_STATE)->u;
 	return is_open(state) ||
 	       fail_set(f, FAIL_JOB_FINISHED, "the job is %s already",
@@ -43,9 +34,8 @@ static enum db_step work(struct db *db, const struct db_attempt *at,
 	enum job_state state;
 
 	(void)at;
-	if (!check_open(db, k, *id, f) ||
-	    !queue_cancel(db, k->x->who.partner_id, *id, k->x->arena, &state,
-			  f))
+	if (!check_open(k->x, f) || !queue_cancel(db, k->x->who.partner_id, *id,
+						  k->x->arena, &state, f))
 		return DB_STEP_FAIL;
 	if (state == JOB_COMPLETED || state == JOB_FAILED) {
 		fail_set(f, FAIL_JOB_FINISHED, "the job is %s already",

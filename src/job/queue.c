@@ -552,42 +552,52 @@ static bool may_requeue(const struct job *j, const struct requeue *how,
 /* What a full-refresh names was the whole collection when it was sent. It may
  * still be made so as long as nothing came in between that was meant to follow
  * it: no bulk, no other refresh, no undoing. What single requests touched
- * since is left alone by it anyway. */
-static bool moved_on(struct fail *f)
+ * since is not tombstoned by it anyway. */
+static bool put_in_lane(struct db *db, const struct job *j,
+			const struct requeue *how, uint64_t *affected_r,
+			struct fail *f)
 {
-	return fail_set(f, FAIL_JOB_KEPT,
+	if (!enter_lane(db, j, f) ||
+	    !db_exec(db, STMT_JOB_REQUEUE,
+		     DB_ARGS(db_uint(how->confirm), db_uint(j->partner_id),
+			     db_id(&j->job_id)),
+		     affected_r, f))
+		return false;
+	return *affected_r || j->kind != JOB_REFRESH ||
+	       fail_set(f, FAIL_JOB_KEPT,
 			"a full-refresh is not queued again after others came "
 			"to its collection; it has to be sent anew");
+}
+
+static bool put_back(struct db *db, const struct job *j,
+		     const struct requeue *how, struct fail *f)
+{
+	uint64_t affected = 0;
+	bool ok;
+
+	if (j->kind == JOB_RELEASE)
+		ok = db_exec(db, STMT_JOB_REQUEUE_FREE,
+			     DB_ARGS(db_uint(j->partner_id), db_id(&j->job_id)),
+			     &affected, f);
+	else
+		ok = put_in_lane(db, j, how, &affected, f);
+	if (ok && affected != 1)
+		bug("a job was not queued again");
+	return ok;
 }
 
 bool queue_requeue(struct db *db, uint32_t partner_id, struct id job_id,
 		   const struct requeue *how, struct arena *a, struct fail *f)
 {
 	struct job j = {.partner_id = partner_id, .job_id = job_id};
-	uint64_t affected = 0;
 	bool found;
 
 	if (!read_job(db, STMT_JOB_LOCK, &j, a, &found, f))
 		return false;
 	if (!found)
 		return fail_set(f, FAIL_NOT_FOUND, "there is no such job");
-	if (!may_requeue(&j, how, f) || !chunks_there(db, &j, a, f))
-		return false;
-	if (j.kind == JOB_RELEASE
-		    ? !db_exec(db, STMT_JOB_REQUEUE_FREE,
-			       DB_ARGS(db_uint(partner_id), db_id(&job_id)),
-			       &affected, f)
-		    : (!enter_lane(db, &j, f) ||
-		       !db_exec(db, STMT_JOB_REQUEUE,
-				DB_ARGS(db_uint(how->confirm),
-					db_uint(partner_id), db_id(&job_id)),
-				&affected, f)))
-		return false;
-	if (affected != 1 && j.kind == JOB_REFRESH)
-		return moved_on(f);
-	if (affected != 1)
-		bug("a job was not queued again");
-	return true;
+	return may_requeue(&j, how, f) && chunks_there(db, &j, a, f) &&
+	       put_back(db, &j, how, f);
 }
 
 bool queue_oldest_day(struct db *db, uint32_t *day_r, struct fail *f)

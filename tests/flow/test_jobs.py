@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import uuid
@@ -21,6 +22,7 @@ from jobs import (JobService, REFRESH, SKUS, UOMS,  # noqa: E402
                   uom)
 from rows import insert_items, item_row  # noqa: E402
 from service import MARIADB  # noqa: E402
+from stack import proc_text  # noqa: E402
 
 CHUNKS, EACH = 10, 3
 LONG = bool(os.environ.get("WAYBILL_TEST_LONG"))
@@ -572,6 +574,50 @@ class Undo(Case):
         self.s.waybill("job", "requeue", f"job-{job}")
         self.s.work()
         self.check_restored_once(job, before)
+
+
+class UndoRace(Case):
+    """A refresh that ends while somebody asks to undo it."""
+
+    def stopped_server(self):
+        """The FastCGI worker that stands still."""
+        parent = self.s.fcgi.pid
+        with open(f"/proc/{parent}/task/{parent}/children",
+                  encoding="utf-8") as f:
+            for pid in f.read().split():
+                if "T (stopped)" in proc_text(pid, "status"):
+                    return int(pid)
+        return None
+
+    def test_all_of_it_is_undone_or_nothing(self):
+        s = self.s
+        s.enqueue([[uom(f"u{i:05}", 1) for i in range(at, at + 500)]
+                   for at in range(0, 2500, 500)])
+        s.work()
+        job = s.enqueue([[uom("u00000", 1)]], REFRESH, confirmed=1)
+        worker = self.stopped("db.before.job_get:6")
+        self.assertEqual(s.job(job)["tombstoned"], 1000)
+        batch = s.sql("SELECT LOWER(HEX(batch_id)) FROM job WHERE job_id = "
+                      f"X'{job}'")[0][0]
+        s.env["WAYBILL_TEST_FAULT"] = "db.after.batch_find:1:stop"
+        s.serve()
+        del s.env["WAYBILL_TEST_FAULT"]
+        key, got = s.key("ACME"), []
+        asking = threading.Thread(target=lambda: got.append(s.request(
+            "POST", f"/wms-ingest/v1/batches/bat-{batch}/undo-refresh", key,
+            b"", [("X-Correlation-Id", str(uuid.uuid4()))])))
+        asking.start()
+        s.wait(self.stopped_server, what="the look at the batch")
+        worker.send_signal(signal.SIGCONT)
+        s.wait(lambda: not s.unfinished())
+        s.end(worker)
+        os.kill(self.stopped_server(), signal.SIGCONT)
+        asking.join()
+        self.assertEqual(got[0].status, 200, got[0].body)
+        self.assertEqual((got[0].json()["restored"],
+                          got[0].json()["skipped"]), (2499, 0))
+        self.assertEqual(s.sql("SELECT COUNT(*) FROM item WHERE state = 2"),
+                         [["0"]])
 
 
 class Release(Case):

@@ -801,9 +801,10 @@ class Refreshing(WarehouseTest):
         self.assertEqual(len(self.active(c)), 200 + 41)
         self.absent(self.one.control(
             f"/batches/{job['batch_id']}/undo-refresh"))
-        self.assertEqual(self.two.control(
-            f"/batches/{job['batch_id']}/undo-refresh").json()["restored"],
-            99)
+        job = self.job(self.two, self.two.control(
+            f"/batches/{job['batch_id']}/undo-refresh"))
+        self.assertEqual(job["summary"]["restored"], 99)
+        self.absent(self.one.get("/jobs/" + job["job_id"]))
 
     def test_bins_of_others_stay_in_a_refresh_job(self):
         self.p.outcomes("locations", [
