@@ -253,9 +253,9 @@ static bool find_whole(struct db *db, const struct exchange *x, struct undo *u,
 {
 	const uint32_t partner_id = x->who.partner_id;
 
-	return undo_find(db, partner_id, x->arena, u, f) &&
+	return undo_find(db, partner_id, x->scope, x->arena, u, f) &&
 	       queue_check_undo(db, partner_id, (int)u->collection, f) &&
-	       undo_find(db, partner_id, x->arena, u, f);
+	       undo_find(db, partner_id, x->scope, x->arena, u, f);
 }
 
 static enum db_step undo_work(struct db *db, const struct db_attempt *at,
