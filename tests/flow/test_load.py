@@ -151,12 +151,12 @@ class UnderLoad(unittest.TestCase):
 class Held(unittest.TestCase):
     def test_a_worker_killed_with_a_request_in_hand_fails_that_one(self):
         """All eight are held; two are killed: exactly two fail."""
-        stack = Stack(workers=8, env={
+        stack = Stack(workers=8, conf=["partner_share = 100"], env={
             "WAYBILL_TEST_FAULT": "pipeline.before_handler:2:delay=3000"})
         with stack:
             statuses = []
-            with Load(stack, lambda n: ("GET", "/healthz", {}, None),
-                      clients=8, key=False,
+            path = "/wms-ingest/v1/capabilities"
+            with Load(stack, lambda n: ("GET", path, {}, None), clients=8,
                       seen=lambda _, a: statuses.append(a.status)):
                 time.sleep(2)  # by then every worker is at its second one
                 stack.kill(stack.worker_pids()[:2])
