@@ -6,6 +6,7 @@ a whole stack that takes the repetition. Each run is a partner of its own, so
 that what the tables hold of it can be compared.
 """
 # SPDX-License-Identifier: Apache-2.0
+# check: sanitized
 # check: slow
 import concurrent.futures
 import json

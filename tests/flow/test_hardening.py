@@ -1,6 +1,7 @@
 """What nginx, the accounts and the programs refuse: TLS, headers, smuggling,
 hosts, rights in the database, secrets in memory and in messages."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import json
 import os
 import pwd

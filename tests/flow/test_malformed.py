@@ -3,6 +3,7 @@ nginx, and as FastCGI records to the workers. None gets a 5xx, costs a worker
 or memory, stores what it should not, or leaves a trace of a payload or a key
 in a log (the stack is searched when it stops)."""
 # SPDX-License-Identifier: Apache-2.0
+# check: sanitized
 # check: slow
 import collections
 import concurrent.futures

@@ -7,6 +7,7 @@ Cases live beside each other under ids of their own. WAYBILL_TEST_SEED repeats
 a run (it is printed), WAYBILL_TEST_CASES sets its size.
 """
 # SPDX-License-Identifier: Apache-2.0
+# check: sanitized
 # check: slow
 import concurrent.futures
 import json

@@ -3,6 +3,7 @@
 what doctor says of them. Those in brackets are guarantees of
 include/db/partition.h."""
 # SPDX-License-Identifier: Apache-2.0
+# check: slow
 import json
 import os
 import signal

@@ -11,6 +11,7 @@ printed), WAYBILL_TEST_CASES sets its size. A case that fails is cut down to
 the fewest items that still fail.
 """
 # SPDX-License-Identifier: Apache-2.0
+# check: sanitized
 # check: slow
 import collections
 import concurrent.futures
