@@ -99,6 +99,10 @@ void auth_id_make(char id_r[AUTH_ID]); /* a fresh name of a credential */
 /* A fresh key. The caller shows it once, stores id and hash, and wipes it. */
 void auth_key_make(const struct auth *auth, struct auth_key *key_r);
 
+/* A key of the service for another purpose, the same in all its processes. */
+void auth_derive(const struct auth *auth, struct sv purpose,
+		 uint8_t key_r[DIGEST_BYTES]);
+
 const char *auth_scope_name(enum auth_scope one); /* "ingest" */
 /* "ingest,read" -> mask; false: an unknown word. */
 MUST_CHECK bool auth_scopes_parse(struct sv text, unsigned *mask_r);

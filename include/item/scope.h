@@ -90,7 +90,8 @@ enum scope_verdict scope_judge(const struct scope *s, const struct scope_map *m,
 			       const struct scope_place *p, struct sv *field_r);
 
 /* A quarantine record: what its sender may touch is the sender's, wherever it
- * leads to; else as scope_judge(). */
+ * leads to; else as scope_judge(), and SCOPE_OUT where it leads out of its
+ * sender's scope: there it is never let go. */
 enum scope_verdict scope_judge_record(const struct scope *s,
 				      const struct scope_map *m,
 				      const struct scope_place *p,

@@ -173,9 +173,9 @@ static bool read_history_params(struct show *s, struct fail *f)
 	const uint8_t *at;
 
 	s->page.scope = (struct cursor_scope){
-		"history",
-		x->who.partner_id,
-		{x->segments[2], x->segments[3], x->segments[4]}};
+		.listing = "history",
+		.partner_id = x->who.partner_id,
+		.filters = {x->segments[2], x->segments[3], x->segments[4]}};
 	if (!param_bool(x, "history", &s->history, f))
 		return false;
 	if (!s->history && param_find(x, "after", &unused))
@@ -513,10 +513,10 @@ bool ep_item_list(struct exchange *x, struct fail *f)
 	if (!read_state(x, &l.states, f))
 		return false;
 	param_find(x, "state", &state);
-	l.page.scope =
-		(struct cursor_scope){"items",
-				      x->who.partner_id,
-				      {x->segments[2], x->segments[3], state}};
+	l.page.scope = (struct cursor_scope){
+		.listing = "items",
+		.partner_id = x->who.partner_id,
+		.filters = {x->segments[2], x->segments[3], state}};
 	if (!page_read(x, &l.page, f) ||
 	    !db_txn(x->db,
 		    &(struct db_txn){.name = "item.list",

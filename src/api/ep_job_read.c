@@ -222,8 +222,9 @@ static bool read_filters(struct list *l, struct fail *f)
 					"COMPLETED, FAILED or CANCELLED");
 	}
 	param_find(x, "collection", &collection);
-	l->page.scope = (struct cursor_scope){
-		"jobs", x->who.partner_id, {status, collection}};
+	l->page.scope = (struct cursor_scope){.listing = "jobs",
+					      .partner_id = x->who.partner_id,
+					      .filters = {status, collection}};
 	if (!param_collection(x, &l->collections, f) ||
 	    !page_read(x, &l->page, f))
 		return false;

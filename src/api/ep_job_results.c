@@ -135,8 +135,10 @@ static bool read_params(struct results *r, struct fail *f)
 					"QUARANTINED, REJECTED, TOMBSTONED or "
 					"RESTORED");
 	}
-	r->page.scope = (struct cursor_scope){
-		"results", x->who.partner_id, {x->segments[3], status}};
+	r->page.scope =
+		(struct cursor_scope){.listing = "results",
+				      .partner_id = x->who.partner_id,
+				      .filters = {x->segments[3], status}};
 	if (!page_read(x, &r->page, f))
 		return false;
 	read_position(r);

@@ -11,6 +11,7 @@ bool page_read_after(const struct exchange *x, struct page *p, struct fail *f)
 {
 	struct sv text;
 
+	auth_derive(x->auth, SV("cursor"), p->scope.key);
 	p->after = SV_NONE;
 	if (!param_find(x, "after", &text) ||
 	    cursor_read(x->arena, &p->scope, text, &p->after))

@@ -62,6 +62,13 @@ static const struct scope_row {
 	{AUTH_SCOPE_ADMIN, "admin"},
 };
 
+void auth_derive(const struct auth *auth, struct sv purpose,
+		 uint8_t key_r[DIGEST_BYTES])
+{
+	digest_hmac_sha256(sv_from(auth->pepper, sizeof(auth->pepper)), purpose,
+			   key_r);
+}
+
 const char *auth_scope_name(enum auth_scope one)
 {
 	for (size_t i = 0; i < ARRAY_LEN(SCOPES); i++)

@@ -108,6 +108,8 @@ enum apply_result picture_confirm_items(const struct core *c, struct db *db,
 MUST_CHECK bool fence_load(struct core *c, struct db *db, struct fail *f);
 enum scope_verdict fence_check(const struct core *c, size_t i,
 			       const struct entry *e, struct sv *field_r);
+/* Of a release: is it within the scope of who sent it? */
+bool fence_admits_sender(const struct core *c, size_t i, const struct entry *e);
 /* Which of these are in the scope of who asked: (*keep_r)[i]. NULL: all of
  * them, since there is no limit, and nothing was asked. */
 MUST_CHECK bool fence_sort(struct core *c, struct db *db,

@@ -342,6 +342,17 @@ static void wait_for_home(const struct core *c, const struct incoming *in,
 		}
 }
 
+/* Its sender may, who asked may not: for who may, the record stays as it is. */
+static void leave_held(const struct entry *e, struct outcome *o)
+{
+	const struct record *r = open_record(e);
+
+	o->status = ITEM_QUARANTINED;
+	o->has_quarantine_id = r != NULL;
+	if (r)
+		o->quarantine_id = r->id;
+}
+
 /* Of another warehouse (A6). */
 static void shut_out(struct core *c, struct entry *e, size_t i,
 		     struct outcome *o, struct sv field)
@@ -352,6 +363,10 @@ static void shut_out(struct core *c, struct entry *e, size_t i,
 
 	if (c->a->mode == BATCH_RELEASE) {
 		(void)rule_fails(o, HOLD_CROSS_WAREHOUSE, why);
+		if (fence_admits_sender(c, i, e)) {
+			leave_held(e, o);
+			return;
+		}
 		wait_for_home(c, in, &w);
 		hold(c, e, i, o, &w);
 		return;

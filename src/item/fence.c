@@ -87,8 +87,8 @@ static bool is_others(const struct core *c, const struct scope *s,
 	if (!has_record(e) || c->a->mode == BATCH_RELEASE)
 		return false;
 	record = record_place(c, e);
-	return scope_judge_record(s, &c->map, &record, e->record->sender) ==
-	       SCOPE_OUT;
+	return scope_judge_record(s, &c->map, &record, e->record->sender) !=
+	       SCOPE_IN;
 }
 
 static enum scope_verdict check(const struct core *c, const struct scope *s,
@@ -120,6 +120,14 @@ enum scope_verdict fence_check(const struct core *c, size_t i,
 		return asked;
 	sender = check(c, c->a->scopes[i], in, e, field_r);
 	return sender == SCOPE_IN ? asked : sender;
+}
+
+bool fence_admits_sender(const struct core *c, size_t i, const struct entry *e)
+{
+	struct sv ignored;
+
+	return !c->a->scopes || check(c, c->a->scopes[i], &c->a->items[i], e,
+				      &ignored) == SCOPE_IN;
 }
 
 bool fence_sort(struct core *c, struct db *db, const struct entry *entries,

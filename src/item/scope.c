@@ -355,14 +355,32 @@ enum scope_verdict scope_judge(const struct scope *s, const struct scope_map *m,
 	return SCOPE_OUT;
 }
 
+/* Who has made what a record of others waits for does not get at it. */
+static bool sender_may(struct sv sender, const struct scope_map *m,
+		       const struct scope_place *p)
+{
+	struct arena a;
+	bool may;
+
+	if (!sender.p)
+		return true;
+	arena_init(&a, SCRATCH_BYTES);
+	may = scope_judge(scope_read(&a, sender), m, p, NULL) == SCOPE_IN;
+	arena_release(&a);
+	return may;
+}
+
 enum scope_verdict scope_judge_record(const struct scope *s,
 				      const struct scope_map *m,
 				      const struct scope_place *p,
 				      struct sv sender)
 {
+	enum scope_verdict v;
+
 	if (!s || text_within(sender, s))
 		return SCOPE_IN;
-	return scope_judge(s, m, p, NULL);
+	v = scope_judge(s, m, p, NULL);
+	return v == SCOPE_IN && !sender_may(sender, m, p) ? SCOPE_OUT : v;
 }
 
 static struct scope_place place_of(const struct db_table *t, size_t row,

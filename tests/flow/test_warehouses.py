@@ -1,6 +1,7 @@
 """A credential limited to warehouses touches and sees what is of them alone:
 sent, held, held back, refreshed, released, replayed, read."""
 # SPDX-License-Identifier: Apache-2.0
+import base64
 import json
 import os
 import random
@@ -275,6 +276,21 @@ class Sending(WarehouseTest):
                 self.assertEqual(self.two.outcome(c, make("Q", 2, 2)),
                                  "ACCEPTED created")
 
+    def test_what_waits_for_another_is_not_taken_before_its_way_is_known(self):
+        for c in THROUGH:
+            for who in (self.two, self.p):
+                with self.subTest(c, who=who is self.p and "all" or "two"):
+                    q = "Q" + str(who is self.p)
+                    held = who.results(c, [MAKE[c](q, 9, 3)])[0]
+                    self.assertEqual(brief(held),
+                                     "QUARANTINED reference-missing")
+                    before = checksums(self.stack)
+                    for sent in (MAKE[c](q, 1, 4), MAKE[c](q, 8, 4),
+                                 MAKE[c](q, 8), MAKE[c](q, 8, 2)):
+                        self.refused(self.one.post(c, [sent]),
+                                     "/items/0/source_id")
+                    self.assertEqual(checksums(self.stack), before)
+
     def test_of_two_at_once_one_takes_the_key(self):
         for c in ("work-orders", "receivers", "locations"):
             for i in range(12):
@@ -473,6 +489,7 @@ class Reading(WarehouseTest):
         page = self.one.get(path).json()
         self.assertEqual([i[name] for i in page["items"]], shown)
         self.assertTrue(page["next"])
+        return page["next"]
 
     def test_more_items_of_others_than_a_page_looks_at(self):
         c = "work-orders"
@@ -480,8 +497,12 @@ class Reading(WarehouseTest):
         self.multiply("item", "source_id = 'M'",
                       source_id="CONCAT('M', LPAD(n, 5, '0'))",
                       internal_id="UNHEX(LPAD(HEX(n + 99), 32, '0'))")
-        self.first_page_is_short(self.one_path(c, "")[:-1], "source_id",
-                                 ["A"])
+        after = self.first_page_is_short(self.one_path(c, "")[:-1],
+                                         "source_id", ["A"])
+        # Nor does the cursor tell whose item it was that it ended at.
+        letters = after[1:].upper()
+        told = base64.b32decode(letters + "=" * (-len(letters) % 8))
+        self.assertNotIn(b"M0", told)
         self.assertEqual(self.collection(self.one, c), ["A", "Z"])
 
     def test_more_jobs_and_records_of_others_than_a_page_looks_at(self):
@@ -695,10 +716,48 @@ class Releasing(WarehouseTest):
         self.assertEqual(self.p.control(
             f"/quarantine/{record}/release").status, 200)
 
+    def test_what_it_waits_for_brings_it_to_nobody_else(self):
+        record = self.hold(self.two)
+        # Who makes what another's record waits for does not get at it.
+        self.assertEqual(self.one.outcome(
+            "locations", place("ZX", 1, "ZONE", "W1")), "ACCEPTED created")
+        before = checksums(self.stack)
+        self.absent(self.one.get(f"/quarantine/{record}"))
+        self.assertEqual(self.listed(self.one, "/quarantine"), [])
+        self.assertEqual(
+            self.listed(self.one, "/quarantine", missing="ZX"), [])
+        self.absent(self.one.control(f"/quarantine/{record}/release"))
+        self.absent(self.one.control(f"/quarantine/{record}/discard"))
+        self.refused(self.one.post("locations", [place("X", 9, "BIN", "Z1")]),
+                     "/items/0/source_id")
+        self.assertEqual(checksums(self.stack), before)
+        # Who has both warehouses does.
+        both = self.p.limited("W1,W2,V2")
+        self.addCleanup(both.close)
+        self.assertEqual(both.get(f"/quarantine/{record}").status, 200)
+        self.assertEqual(self.two.get(f"/quarantine/{record}").status, 200)
+
+    def test_a_release_by_who_may_not_leaves_the_record_as_it_is(self):
+        self.stack.waybill("partner", "set", self.p.name, "--auto-release")
+        self.p.outcomes("locations", [place("X", 1, "BIN", "Z2")])
+        self.p.results("locations", [place("X", 3, "BIN", "Z1",
+                                           address_source_id="NONE")])
+        job = self.job(self.one, self.one.control("/quarantine/release"))
+        self.assertEqual(
+            [r["code"] for r in self.job_results(self.one, job)], [SLUG])
+        self.assertEqual(self.record().code, "reference-missing")
+        self.p.outcomes("addresses", [item("NONE", 1, country="DE",
+                                           city="X", lines=["1"])])
+        wait_for(lambda: self.p.held("locations")["X"].version == 3, 20,
+                 "its release")
+
     def test_who_replaces_the_payload_replaces_the_scope(self):
         record = self.hold(self.one)
-        self.assertEqual(self.hold(self.two), record)
+        self.assertEqual(self.hold(self.p), record)
         self.absent(self.one.get(f"/quarantine/{record}"))
+        self.assertEqual(self.p.control(
+            f"/quarantine/{record}/discard").status, 200)
+        record = self.hold(self.two)
         self.zone("W2")
         self.assertEqual(self.two.control(
             f"/quarantine/{record}/release").status, 200)

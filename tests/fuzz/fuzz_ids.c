@@ -149,7 +149,9 @@ static void try_position(const struct cursor_scope *s, struct sv position)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct cursor_scope scope = {"items", 1, {SV("skus"), SV_NONE}};
+	struct cursor_scope scope = {.listing = "items",
+				     .partner_id = 1,
+				     .filters = {SV("skus"), SV_NONE}};
 	struct sv input = sv_from(data, n), position;
 
 	arena_init(&arena, ARENA);

@@ -3,9 +3,10 @@
 #include "unit.h"
 
 #include "api/cursor.h"
+#include "base/text.h"
 
 static const struct cursor_scope SCOPE = {
-	"items", 7, {{"master", 6}, {"skus", 4}, {NULL, 0}, {NULL, 0}}};
+	"items", 7, {{"master", 6}, {"skus", 4}, {NULL, 0}, {NULL, 0}}, {1}};
 
 static struct arena arena;
 
@@ -94,7 +95,7 @@ static void a_cursor_of_another_length_is_refused(void)
 
 static void a_cursor_belongs_to_its_listing_partner_and_filters(void)
 {
-	struct cursor_scope other[7];
+	struct cursor_scope other[8];
 	struct sv text;
 
 	for (size_t i = 0; i < ARRAY_LEN(other); i++)
@@ -108,11 +109,28 @@ static void a_cursor_belongs_to_its_listing_partner_and_filters(void)
 	/* The same bytes, cut elsewhere. */
 	other[6].filters[0] = SV("masters");
 	other[6].filters[1] = SV("kus");
+	other[7].key[31] = 1;
 	arena_init(&arena, 4096);
 	text = cursor(&SCOPE, SV("A"));
 	WANT(reads(&SCOPE, text));
 	for (size_t i = 0; i < ARRAY_LEN(other); i++)
 		WANT(!reads(&other[i], text));
+	arena_release(&arena);
+}
+
+static void a_cursor_does_not_tell_its_position(void)
+{
+	uint8_t raw[8 + 40];
+	char position[40];
+	struct sv text;
+
+	memset(position, 'M', sizeof(position));
+	arena_init(&arena, 4096);
+	text = cursor(&SCOPE, sv_from(position, sizeof(position)));
+	WANT(text_base32_decode(sv_tail(text, 1), raw, sizeof(raw)));
+	WANT(!memmem(raw, sizeof(raw), "MMM", 3));
+	/* Nor that two of its blocks are the same. */
+	WANT(memcmp(raw + 8, raw + 8 + 32, 8) != 0);
 	arena_release(&arena);
 }
 
@@ -123,4 +141,5 @@ void suite_cursor(void)
 	ADD(a_cursor_with_any_byte_altered_is_refused);
 	ADD(a_cursor_of_another_length_is_refused);
 	ADD(a_cursor_belongs_to_its_listing_partner_and_filters);
+	ADD(a_cursor_does_not_tell_its_position);
 }

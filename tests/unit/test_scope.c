@@ -268,6 +268,13 @@ static void a_record_is_its_senders_wherever_it_leads(void)
 		 SCOPE_OUT);
 	WANT_U64(scope_judge_record(s, &map, &order, SV_NONE), SCOPE_OUT);
 	WANT_U64(scope_judge_record(NULL, &map, &order, SV_NONE), SCOPE_IN);
+	/* Where its sender may not go it is not theirs who may. */
+	s = scope_read(&a, SV("[\"W2\"]"));
+	WANT_U64(scope_judge_record(s, &map, &order, SV_NONE), SCOPE_IN);
+	WANT_U64(scope_judge_record(s, &map, &order, SV("[\"W1\",\"W2\"]")),
+		 SCOPE_IN);
+	WANT_U64(scope_judge_record(s, &map, &order, SV("[\"W1\"]")),
+		 SCOPE_OUT);
 	arena_release(&a);
 }
 
