@@ -8,6 +8,7 @@ WAYBILL_TEST_LONG makes bodies as large as the contract allows.
 # SPDX-License-Identifier: Apache-2.0
 import gzip
 import http.client
+import itertools
 import json
 import os
 import re
@@ -377,12 +378,13 @@ class Hung(Base):
 class Credentials(Base):
     """Nobody without a credential makes nginx spool a large body."""
 
-    def upload(self, key, size=64 * MIB, chunked=False):
+    def upload(self, key, size=64 * MIB, chunked=False, method="POST"):
         """How many bytes nginx took before it answered, and the answer."""
         auth = f"Authorization: Bearer {key}\r\n" if key else ""
         length = ("Transfer-Encoding: chunked" if chunked
                   else f"Content-Length: {size}")
-        head = (f"POST {UOMS}?mode=bulk HTTP/1.1\r\nHost: localhost\r\n{auth}"
+        head = (f"{method} {UOMS}?mode=bulk HTTP/1.1\r\n"
+                f"Host: localhost\r\n{auth}"
                 f"X-Correlation-Id: {uuid.uuid4()}\r\n{length}\r\n"
                 "Content-Type: application/x-ndjson\r\n\r\n").encode()
         piece = b"\n" * 65536
@@ -412,14 +414,16 @@ class Credentials(Base):
                 pass
         return sent, got
 
-    def spooled(self):
-        """The bytes of bodies that nginx holds on disk now."""
+    def spooled(self, pids):
+        """The bytes of bodies that these nginx hold on disk now. The files
+        have no name any more: only their descriptors tell."""
         total = 0
-        for folder, _, names in os.walk(os.path.join(self.s.var, "tmp",
-                                                     "body")):
-            for name in names:
+        for pid in pids:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{fd}"
                 try:
-                    total += os.path.getsize(os.path.join(folder, name))
+                    if "/tmp/body/" in os.readlink(path):
+                        total += os.stat(path).st_size
                 except OSError:
                     pass
         return total
@@ -427,18 +431,22 @@ class Credentials(Base):
     def test_a_large_body_without_a_credential_is_not_spooled(self):
         most = [0]
         done = threading.Event()
+        pids = self.s.pids("nginx")
 
         def watch():
             while not done.is_set():
-                most[0] = max(most[0], self.spooled())
+                most[0] = max(most[0], self.spooled(pids))
                 time.sleep(0.005)
         thread = threading.Thread(target=watch)
         thread.start()
         try:
             for key in (None, "wbk_nonsense", self.s.key[:-4] + "aaaa"):
-                for chunked in (False, True):
-                    with self.subTest(key=key, chunked=chunked):
-                        sent, got = self.upload(key, chunked=chunked)
+                for method, chunked in itertools.product(
+                        ("POST", "GET", "HEAD"), (False, True)):
+                    with self.subTest(key=key, method=method,
+                                      chunked=chunked):
+                        sent, got = self.upload(key, chunked=chunked,
+                                                method=method)
                         self.assertIn(b"401 Unauthorized", got)
                         print(f"401 after {sent / MIB:.1f} MiB were sent")
         finally:
