@@ -81,24 +81,36 @@ static bool alive(int32_t pid)
 }
 
 /* NULL: all are in use. */
-static struct slot *take_slot(void)
+static struct slot *find_slot(int32_t me)
 {
-	int32_t me = (int32_t)getpid();
-
+	for (size_t i = 0; i < SLOTS && atomic_load(&table->slots[i].pid); i++)
+		if (atomic_load(&table->slots[i].pid) == me)
+			return &table->slots[i];
 	for (size_t i = 0; i < SLOTS; i++) {
 		struct slot *s = &table->slots[i];
 		int32_t pid = atomic_load(&s->pid);
 
-		if (pid && pid != me && alive(pid))
+		if (pid && alive(pid))
 			continue;
-		if (!atomic_compare_exchange_strong(&s->pid, &pid, me))
-			continue;
-		atomic_store(&s->key, 0);
-		atomic_store(&s->waiting, 0);
-		atomic_store(&s->partner_id, 0);
-		return s;
+		if (atomic_compare_exchange_strong(&s->pid, &pid, me))
+			return s;
 	}
 	return NULL;
+}
+
+/* One that has our id was left by a process that had it before us. It is the
+ * one to take, or else it would count as long as we live: where a container
+ * is started again, the same ids come again. */
+static struct slot *take_slot(void)
+{
+	struct slot *s = find_slot((int32_t)getpid());
+
+	if (!s)
+		return NULL;
+	atomic_store(&s->key, 0);
+	atomic_store(&s->waiting, 0);
+	atomic_store(&s->partner_id, 0);
+	return s;
 }
 
 /* A child has its parent's `mine` after fork: the slot tells whose it is. */

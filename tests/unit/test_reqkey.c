@@ -765,6 +765,28 @@ static void an_entry_of_another_boot_counts_no_more(void)
 	end_child(c);
 }
 
+/* F2: its id is ours by now, and a slot before it is free. */
+static void an_entry_of_who_had_our_id_counts_no_more(void)
+{
+	char path[] = "/tmp/waybill-inflight-XXXXXX", lock[64];
+	struct fail f = FAIL_INIT;
+	struct child c;
+	int fd = mkstemp(path);
+
+	WANT(fd >= 0);
+	close(fd);
+	WANT(inflight_open(path, &f));
+	c = enter_in_child(2, soon(), 4);
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_FIRST);
+	end_child(c);
+	WANT(inflight_open(path, &f));
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_FIRST);
+	inflight_leave();
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	unlink(lock);
+	unlink(path);
+}
+
 /* F2: its id may be another process's by now. */
 static void what_is_over_time_counts_no_more(void)
 {
@@ -896,6 +918,7 @@ void suite_reqkey(void)
 	ADD(at_most_half_of_the_workers_wait);
 	ADD(a_killed_process_counts_no_more);
 	ADD(an_entry_of_another_boot_counts_no_more);
+	ADD(an_entry_of_who_had_our_id_counts_no_more);
 	ADD(what_is_over_time_counts_no_more);
 	ADD(a_slot_of_a_dead_process_is_used_again);
 	ADD(parents_see_each_other_through_the_file);
