@@ -11,7 +11,7 @@
  *
  * work() may run several times: it starts from nothing each time. It is run
  * again after a deadlock, a lock wait, a certification failure or a lost
- * connection, at most 5 times, jittered, inside the deadline; *f is then
+ * connection, at most 8 times, jittered, inside the deadline; *f is then
  * empty again. A read that stands alone needs none of this: db/stmt.h.
  *
  * Guarantees:

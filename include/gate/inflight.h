@@ -29,7 +29,8 @@
  *  F1  At most workers / 2 processes of this host are INFLIGHT_WAITING.
  *      When several enter at the same moment fewer may be let in.
  *  F2  A process that was killed, at any point, does not count: neither its
- *      wait nor its key nor its partner.
+ *      wait nor its key nor its partner; nor does one of before a restart of
+ *      the machine, in a file that outlived it.
  *  F3  A request counts as slow when it has run for slow_ms, and not before.
  *
  * Limits: it sees the workers of one host, or with an empty file those of one

@@ -10,7 +10,9 @@
  * that too many can only step back, never stay.
  *
  * F2: a slot's entry counts while its process exists and its time is not
- * over. The time bounds the harm of a process id that was given anew.
+ * over. The time bounds the harm of a process id that was given anew. After a
+ * restart of the machine the clock begins anew, too, and times in the file may
+ * be far ahead: what was entered in the future is of another boot.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/inflight.h"
@@ -25,12 +27,14 @@
 
 /* Twice the most workers a host may have: old and new ones overlap. */
 enum { SLOTS = 1024 };
+/* An entry may be so much younger than the look at it. */
+enum { LOOK_MS = 60000 };
 
 struct slot {
 	_Atomic int32_t pid; /* 0: never used */
 	_Atomic uint32_t waiting;
 	_Atomic uint64_t key; /* 0: nothing in hand */
-	_Atomic uint64_t until_ms;
+	_Atomic uint64_t entered_ms, until_ms;
 	_Atomic uint64_t begun_ms, busy_until_ms; /* of the partner's request */
 	_Atomic uint32_t partner_id;              /* 0: none in hand */
 	uint32_t unused;
@@ -48,7 +52,7 @@ bool inflight_open(const char *path, struct fail *f)
 {
 	uint8_t layout[DIGEST_BYTES];
 	char text[64];
-	int n = snprintf(text, sizeof(text), "inflight 2 %zu",
+	int n = snprintf(text, sizeof(text), "inflight 3 %zu",
 			 sizeof(struct table));
 
 	digest_sha256(sv_from(text, (size_t)n), layout);
@@ -77,24 +81,36 @@ static bool alive(int32_t pid)
 }
 
 /* NULL: all are in use. */
-static struct slot *take_slot(void)
+static struct slot *find_slot(int32_t me)
 {
-	int32_t me = (int32_t)getpid();
-
+	for (size_t i = 0; i < SLOTS && atomic_load(&table->slots[i].pid); i++)
+		if (atomic_load(&table->slots[i].pid) == me)
+			return &table->slots[i];
 	for (size_t i = 0; i < SLOTS; i++) {
 		struct slot *s = &table->slots[i];
 		int32_t pid = atomic_load(&s->pid);
 
-		if (pid && pid != me && alive(pid))
+		if (pid && alive(pid))
 			continue;
-		if (!atomic_compare_exchange_strong(&s->pid, &pid, me))
-			continue;
-		atomic_store(&s->key, 0);
-		atomic_store(&s->waiting, 0);
-		atomic_store(&s->partner_id, 0);
-		return s;
+		if (atomic_compare_exchange_strong(&s->pid, &pid, me))
+			return s;
 	}
 	return NULL;
+}
+
+/* One that has our id was left by a process that had it before us. It is the
+ * one to take, or else it would count as long as we live: where a container
+ * is started again, the same ids come again. */
+static struct slot *take_slot(void)
+{
+	struct slot *s = find_slot((int32_t)getpid());
+
+	if (!s)
+		return NULL;
+	atomic_store(&s->key, 0);
+	atomic_store(&s->waiting, 0);
+	atomic_store(&s->partner_id, 0);
+	return s;
 }
 
 /* A child has its parent's `mine` after fork: the slot tells whose it is. */
@@ -112,7 +128,7 @@ static bool have_slot(void)
 static bool counts(struct slot *s, int32_t pid, uint64_t now_ms)
 {
 	return atomic_load(&s->key) && atomic_load(&s->until_ms) > now_ms &&
-	       alive(pid);
+	       atomic_load(&s->entered_ms) <= now_ms + LOOK_MS && alive(pid);
 }
 
 static bool others_have(uint64_t key)
@@ -153,6 +169,7 @@ enum inflight_result inflight_enter(uint64_t key, uint64_t until_ms,
 {
 	if (!have_slot())
 		return INFLIGHT_FIRST;
+	atomic_store(&mine->entered_ms, clock_mono_ms());
 	atomic_store(&mine->until_ms, until_ms);
 	atomic_store(&mine->key, key);
 	if (!others_have(key))

@@ -59,10 +59,14 @@ uint64_t quota_fast_max(uint64_t limit)
 	return part < FAST_MAX ? part : FAST_MAX;
 }
 
-/* What may be under way, unseen. */
+/* What may be under way, unseen, or a little more: in one step with the limit,
+ * so that limit minus stretch never falls when the limit rises. */
 static uint64_t stretch(uint64_t limit)
 {
-	return quota_fast_max(limit) * QUOTA_SLOTS;
+	uint64_t part = limit / STRETCH_PART;
+	uint64_t most = (uint64_t)FAST_MAX * QUOTA_SLOTS;
+
+	return part < most ? part : most;
 }
 
 static bool fits(uint64_t used, uint64_t more, uint64_t limit)

@@ -227,6 +227,25 @@ static void a_fast_one_leaves_room_for_all_that_is_unseen(void)
 	world_close(&w);
 }
 
+/* U1: who still has the lower limit leaves room for what those with the higher
+ * one may have taken, unseen. */
+static void a_fast_one_leaves_room_for_those_of_a_higher_limit(void)
+{
+	uint64_t low = 511, high = 512;
+	uint64_t unseen = (QUOTA_SLOTS - 1) * quota_fast_max(high);
+	struct fail f = FAIL_INIT;
+	struct charge c;
+	struct world w;
+
+	if (!start(&w))
+		return;
+	use(&w, 9, high - unseen);
+	c = a_charge(&w, 9, low, 1, 1);
+	WANT_DONE(run(w.db, &c, &f), &f);
+	WANT(c.q.strict);
+	world_close(&w);
+}
+
 static void the_last_stretch_is_remembered_until_there_is_room(void)
 {
 	struct fail f = FAIL_INIT;
@@ -550,6 +569,7 @@ void suite_quota(void)
 	ADD(a_strict_one_waits_for_the_fast_ones);
 	ADD(a_strict_one_takes_slots_that_are_not_there_yet);
 	ADD(a_fast_one_leaves_room_for_all_that_is_unseen);
+	ADD(a_fast_one_leaves_room_for_those_of_a_higher_limit);
 	ADD(the_last_stretch_is_remembered_until_there_is_room);
 	ADD(what_turns_out_to_be_free_is_not_charged);
 	ADD(the_last_item_fits_and_one_more_does_not);

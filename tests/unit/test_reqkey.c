@@ -751,6 +751,42 @@ static void a_killed_process_counts_no_more(void)
 	inflight_leave();
 }
 
+/* F2: the clock began anew, and its id may be another process's by now. */
+static void an_entry_of_another_boot_counts_no_more(void)
+{
+	struct child c;
+
+	open_inflight();
+	clock_set_for_test(clock_mono_ms() + 100 * UINT64_C(86400000));
+	c = enter_in_child(1, soon(), 4);
+	clock_set_for_test(0);
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_FIRST);
+	inflight_leave();
+	end_child(c);
+}
+
+/* F2: its id is ours by now, and a slot before it is free. */
+static void an_entry_of_who_had_our_id_counts_no_more(void)
+{
+	char path[] = "/tmp/waybill-inflight-XXXXXX", lock[64];
+	struct fail f = FAIL_INIT;
+	struct child c;
+	int fd = mkstemp(path);
+
+	WANT(fd >= 0);
+	close(fd);
+	WANT(inflight_open(path, &f));
+	c = enter_in_child(2, soon(), 4);
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_FIRST);
+	end_child(c);
+	WANT(inflight_open(path, &f));
+	WANT_U64(inflight_enter(1, soon(), 4), INFLIGHT_FIRST);
+	inflight_leave();
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	unlink(lock);
+	unlink(path);
+}
+
 /* F2: its id may be another process's by now. */
 static void what_is_over_time_counts_no_more(void)
 {
@@ -881,6 +917,8 @@ void suite_reqkey(void)
 	ADD(a_child_has_a_slot_of_its_own);
 	ADD(at_most_half_of_the_workers_wait);
 	ADD(a_killed_process_counts_no_more);
+	ADD(an_entry_of_another_boot_counts_no_more);
+	ADD(an_entry_of_who_had_our_id_counts_no_more);
 	ADD(what_is_over_time_counts_no_more);
 	ADD(a_slot_of_a_dead_process_is_used_again);
 	ADD(parents_see_each_other_through_the_file);
