@@ -15,11 +15,15 @@
  *    is granted again at once after something was taken back.
  * 2. Only rights that are held and not listed are taken back: a second run
  *    takes back nothing. Killed anywhere, the next run ends the same.
- * 3. After true, the server itself says that each account has what is listed
- *    and nothing else in this schema. Rights the owner may not take back
- *    (of other schemas' patterns) are FAIL_MIGRATION, with the statement that
- *    an administrator has to run. Rights outside this schema are not seen
- *    here: doctor looks at them as the service.
+ * 3. After true, the server itself says that each account, by just that user
+ *    and host, was granted what is listed and nothing else on tables, columns
+ *    and schemas. Rights the owner may not take back (of other schemas'
+ *    patterns) are FAIL_MIGRATION, with the statement that an administrator
+ *    has to run.
+ *
+ * Not seen here: rights outside this schema (doctor looks at them as the
+ * service), and what reaches an account by other ways: roles, PUBLIC, another
+ * host pattern of the same user, EXECUTE on somebody's procedures.
  */
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WAYBILL_GRANT_H

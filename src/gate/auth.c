@@ -186,13 +186,25 @@ void auth_key_make(const struct auth *auth, struct auth_key *key_r)
 	digest_wipe(secret_text, sizeof(secret_text));
 }
 
-/* The form and the checksum; nothing secret is decided here. */
+static bool is_base32(struct sv s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (!(s.p[i] >= 'a' && s.p[i] <= 'z') &&
+		    !(s.p[i] >= '2' && s.p[i] <= '7'))
+			return false;
+	return true;
+}
+
+/* The form and the checksum; nothing secret is decided here. Anybody can make
+ * a checksum: an id of other letters would be asked for in the database, which
+ * refuses to compare what is not ASCII. */
 static bool well_formed(struct sv key)
 {
 	char check[CHECK_LEN + 1];
 
 	if (key.n != KEY_LEN || !sv_starts(key, SV(KEY_PREFIX)) ||
-	    key.p[PREFIX_LEN + ID_LEN] != '_')
+	    key.p[PREFIX_LEN + ID_LEN] != '_' ||
+	    !is_base32(sv_from(key.p + PREFIX_LEN, ID_LEN)))
 		return false;
 	checksum(sv_from(key.p, CHECKED_LEN), check);
 	return sv_eq(sv_tail(key, CHECKED_LEN), sv_of(check));

@@ -19,8 +19,9 @@ CHECKED = len("wbk_") + 16 + 1 + 52
 
 def checksum(text):
     """What a key ends with: 4 bytes of SHA-256 in base 32."""
-    return base64.b32encode(hashlib.sha256(
-        text.encode()).digest()[:4]).decode().lower().rstrip("=")
+    data = text if isinstance(text, bytes) else text.encode()
+    return base64.b32encode(
+        hashlib.sha256(data).digest()[:4]).decode().lower().rstrip("=")
 
 
 def other(c):
@@ -118,6 +119,14 @@ class Auth(unittest.TestCase):
         key = self.key()
         text = key[:4] + "a" * 16 + key[20:CHECKED]
         self.refused("Bearer " + text + checksum(text))
+
+    def test_an_id_that_none_can_have_is_refused(self):
+        """The database cannot even compare some of them."""
+        for odd in (b"\xff" * 16, "é".encode() * 8, "😀".encode() * 4,
+                    b"A" * 16, b"0" * 16, b"' OR 1=1 -- aaaaa"[:16]):
+            text = b"wbk_" + odd + b"_" + b"a" * 52
+            with self.subTest(odd):
+                self.refused(b"Bearer " + text + checksum(text).encode())
 
     def test_a_wrong_secret_with_a_right_id_is_refused(self):
         """Also while the right one is remembered."""
