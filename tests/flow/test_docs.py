@@ -68,6 +68,24 @@ class Docs(unittest.TestCase):
                 if scope != "NONE":
                     self.assertIn(f"scope `{scope.lower()}`", block)
 
+    def test_openapi_tells_the_refusals_every_such_route_has(self):
+        rows = re.findall(
+            r'^ROUTE\((\w+),\s*\w+,\s*(\w+),\s*"([^"]+)",\s*(\w+),\s*'
+            r"\w+,\s*(\w+)", read("include", "api", "route.def"), re.M)
+        text = read("docs", "openapi.yaml")
+        self.assertGreater(len(rows), 15)
+        for name, listener, path, scope, keyed in rows:
+            if path.startswith(TEST_ONLY) or listener == "INTERNAL":
+                continue
+            want = {"401", "403", "429"} if scope != "NONE" else set()
+            want |= {"409", "422"} if keyed == "true" else set()
+            with self.subTest(name):
+                block = re.search(
+                    rf"^      operationId: {name}\n((?:      .*\n)*)", text,
+                    re.M)[1]
+                told = set(re.findall(r"^        '(\d+)':", block, re.M))
+                self.assertEqual(want - told, set())
+
     def test_every_problem_has_its_anchor(self):
         text = read("docs", "errors.md")
         anchors = re.findall(r"^## (\S+)$", text, re.M)
