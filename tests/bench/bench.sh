@@ -24,7 +24,10 @@ free_port()
 
 WAYBILL_VAR=$(mktemp -d "${TMPDIR:-/tmp}/waybill-bench.XXXXXX")
 WAYBILL_PORT=$(free_port)
-WAYBILL_ADMIN_PORT=$(free_port)
+WAYBILL_ADMIN_PORT=$WAYBILL_PORT
+while [ "$WAYBILL_ADMIN_PORT" = "$WAYBILL_PORT" ]; do
+	WAYBILL_ADMIN_PORT=$(free_port)
+done
 export WAYBILL_VAR WAYBILL_PORT WAYBILL_ADMIN_PORT
 
 clean_up()

@@ -54,17 +54,26 @@ def temp_dir(name="t"):
                             dir=os.environ.get("WAYBILL_TEST_TMP", "/tmp"))
 
 
+PORTS = range(20000, 32000)
+reserved = {}  # port: the socket whose name keeps other tests from it
+
+
 def free_port():
-    """A port nobody listens on. Below the range the kernel gives to clients,
-    so that no outgoing connection takes it before nginx does."""
+    """A port nobody listens on, and that no other test is given for as long
+    as this process lives. Below the range the kernel gives to clients, so
+    that no outgoing connection takes it before nginx does."""
     while True:
-        port = random.randrange(20000, 32000)
+        port = random.choice(PORTS)
+        name = socket.socket(socket.AF_UNIX)
         with socket.socket() as s:
             try:
+                name.bind(f"\0waybill-test-port-{port}")
                 s.bind(("127.0.0.1", port))
-                return port
             except OSError:
-                pass
+                name.close()
+                continue
+        reserved[port] = name
+        return port
 
 
 def wait_for(check, seconds=20, what="it"):
