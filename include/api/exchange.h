@@ -83,6 +83,12 @@ struct exchange {
 	bool answered; /* with what was kept: no further step runs */
 	bool replayed; /* it was another request's */
 	bool mismatch; /* that one had another fingerprint */
+	/* 422 correlation-id-reused: what the id was first used for; path.p
+	 * NULL: that is not known */
+	struct {
+		struct sv method, path;
+		uint64_t wall_ms;
+	} first_use;
 
 	/* read_prefer */
 	uint64_t prefer_wait_ms; /* for a duplicate that is still running */

@@ -45,8 +45,12 @@ struct reqkey {
 	int collection;       /* enum collection; -1: none */
 	unsigned mode;        /* enum batch_mode */
 	struct sv warehouses; /* of the credential; p NULL: no limit */
+	struct sv method;     /* and path, as sent, without the query */
+	struct sv path;       /* at most REQKEY_PATH_BYTES are kept */
 	uint64_t retention_ms;
 };
+
+enum { REQKEY_PATH_BYTES = 1024 };
 
 struct reqkey_stored {
 	int status;
@@ -56,7 +60,8 @@ struct reqkey_stored {
 	int collection;
 	unsigned mode;
 	struct sv warehouses;
-	uint64_t expires_wall_ms;
+	struct sv method, path; /* p NULL: kept by a version without them */
+	uint64_t created_wall_ms, expires_wall_ms;
 };
 
 enum reqkey_result {
@@ -85,6 +90,11 @@ MUST_CHECK bool reqkey_store(struct db *db, const struct reqkey *key,
 /* Some of the keys that have expired, in a transaction of its own; none: that
  * was all. For the owner: the service may not delete keys. */
 MUST_CHECK bool reqkey_sweep(struct db *db, uint64_t *swept_r, struct fail *f);
+
+/* Was the answer given to another method or path? Never of one that was kept
+ * without them. */
+bool reqkey_other_route(const struct reqkey *key,
+			const struct reqkey_stored *stored);
 
 /* The fingerprint of a request: SHA-256 of method, path and query, each with
  * its length, and of the unpacked body. A body that comes in pieces is added to

@@ -85,6 +85,8 @@ MUST_CHECK bool http_path(struct arena *a, struct sv path, size_t max,
 /* "application/json; charset=utf-8" -> "application/json", lower case; empty
  * for an empty or absent one. */
 struct sv http_media_type(struct arena *a, struct sv content_type);
+/* false: it has a charset parameter, quoted or not, that is not UTF-8. */
+bool http_is_utf8(struct sv content_type);
 
 /* The trace id (32 hex digits) of a W3C traceparent; false: not one. Of a
  * version above 00 the four known fields are read and more may follow. */

@@ -26,11 +26,12 @@ ON DUPLICATE KEY UPDATE
 -- that one partition is looked at and not all of them.
 -- Arguments: partner_id, surface, correlation_id.
 -- name: reqkey_look
--- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), then status, encoding, body, all NULL if the answer is gone, then warehouses or NULL; none: the key is free
+-- rows: one for a live key: batch_id, fingerprint, collection or NULL, mode, expires (unix ms), then status, encoding, body, all NULL if the answer is gone, then warehouses or NULL, method and path (NULL: kept without them), created (unix ms); none: the key is free
 -- literals: '1970-01-01'
 SELECT k.batch_id, k.fingerprint, k.collection, k.mode,
 	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.expires_at) DIV 1000,
-	r.status, r.encoding, r.body, k.warehouses
+	r.status, r.encoding, r.body, k.warehouses, r.method, r.path,
+	TIMESTAMPDIFF(MICROSECOND, '1970-01-01', k.created_at) DIV 1000
 FROM request_key k
 LEFT JOIN response r ON r.batch_id = k.batch_id
 	AND r.day = CAST(CONV(HEX(LEFT(k.batch_id, 6)), 16, 10) AS UNSIGNED)
@@ -38,11 +39,15 @@ LEFT JOIN response r ON r.batch_id = k.batch_id
 WHERE k.partner_id = ? AND k.surface = ? AND k.correlation_id = ?
 	AND k.expires_at > NOW(3);
 
--- Arguments: batch_id, day, status, encoding (0 as it is, 1 gzip), body.
+-- Method and path stand here and not with the key: a row of its own for each
+-- batch, so that a worker of an earlier version that takes over an expired key
+-- leaves them NULL and not those of the request before.
+-- Arguments: batch_id, day, status, encoding (0 as it is, 1 gzip), body,
+-- method, path.
 -- name: reqkey_store
 -- rows: 1; an answer that is there already is a duplicate
-INSERT INTO response (batch_id, day, status, encoding, body)
-VALUES (?, ?, ?, ?, ?);
+INSERT INTO response (batch_id, day, status, encoding, body, method, path)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- What GET /requests/{correlation_id} tells. The counts are NULL where the
 -- request had no batch.

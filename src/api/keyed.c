@@ -17,6 +17,7 @@ enum {
 	IO_RESERVE_MS = 1000, /* an answer of the server comes in time */
 	SURPRISES_MAX = 3,
 	TURN_MS = 20, /* how often one who waits looks */
+	PATH_SHOWN = 160,
 };
 
 /* How the transaction ended, if it did not fail. */
@@ -36,6 +37,8 @@ static struct reqkey key_of(const struct exchange *x)
 			       .correlation = x->correlation,
 			       .collection = -1,
 			       .warehouses = x->who.warehouses,
+			       .method = x->http->method_text,
+			       .path = x->http->path,
 			       .retention_ms = x->conf->retention_ms};
 }
 
@@ -120,10 +123,39 @@ static void give_replay(struct exchange *x, const struct reqkey_stored *stored)
 	metric_add(METRIC_REPLAYS, 1);
 }
 
+/* The detail quotes a path that somebody sent: it is not for the log. */
+static bool reused(struct exchange *x, const struct reqkey_stored *stored,
+		   const char *what, struct fail *f)
+{
+	char when[CLOCK_TEXT];
+
+	clock_rfc3339(stored->created_wall_ms, when);
+	if (!stored->path.p)
+		return fail_set(f, FAIL_CORRELATION_REUSED,
+				"this correlation id was first used at %s by a "
+				"request with another %s",
+				when, what);
+	x->first_use.method = stored->method;
+	x->first_use.path = stored->path;
+	x->first_use.wall_ms = stored->created_wall_ms;
+	fail_set(f, FAIL_CORRELATION_REUSED,
+		 "this correlation id was first used at %s for %.*s %.*s; this "
+		 "request has another %s",
+		 when, SV_ARG(stored->method),
+		 SV_ARG(sv_from(stored->path.p, stored->path.n < PATH_SHOWN
+							? stored->path.n
+							: PATH_SHOWN)),
+		 what);
+	f->quotes = true;
+	return false;
+}
+
 /* A body that could not be read to its end counts as another one. */
 static bool replay(struct exchange *x, const struct reqkey_stored *stored,
 		   struct fail *f)
 {
+	struct reqkey key = key_of(x);
+
 	if (!may_have(x, stored, f))
 		return false;
 	x->mismatch = !x->has_fingerprint ||
@@ -131,10 +163,10 @@ static bool replay(struct exchange *x, const struct reqkey_stored *stored,
 			     sizeof(x->fingerprint)) != 0;
 	if (x->mismatch)
 		metric_add(METRIC_CORRELATION_MISMATCHES, 1);
+	if (reqkey_other_route(&key, stored))
+		return reused(x, stored, "method or path", f);
 	if (x->mismatch && x->who.is_strict)
-		return fail_set(f, FAIL_CORRELATION_REUSED,
-				"this correlation id belongs to a request with "
-				"another method, path, query or body");
+		return reused(x, stored, "query or body", f);
 	give_replay(x, stored);
 	return true;
 }

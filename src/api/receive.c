@@ -14,6 +14,10 @@ static bool check_type(struct exchange *x, struct fail *f)
 
 	if (!http_header(x->http, SV("content-type"), &header, f))
 		return false;
+	if (!http_is_utf8(header))
+		return fail_set(f, FAIL_MEDIA_TYPE,
+				"the charset of Content-Type must be utf-8, "
+				"or be left out");
 	type = http_media_type(x->arena, header);
 	x->is_ndjson = sv_eq(type, SV("application/x-ndjson"));
 	if (x->is_ndjson || sv_eq(type, SV("application/json")))

@@ -83,6 +83,21 @@ static void problem_headers(struct exchange *x, const struct fail *f)
 	}
 }
 
+/* What a correlation id was used for before. */
+static void add_first_use(const struct exchange *x, struct buf *b)
+{
+	char when[CLOCK_TEXT];
+
+	if (!x->first_use.path.p)
+		return;
+	clock_rfc3339(x->first_use.wall_ms, when);
+	buf_add_text(b, ",\"first_method\":");
+	buf_add_json(b, x->first_use.method);
+	buf_add_text(b, ",\"first_path\":");
+	buf_add_json(b, x->first_use.path);
+	buf_addf(b, ",\"first_used_at\":\"%s\"", when);
+}
+
 static void problem_body(struct exchange *x, const struct fail *f)
 {
 	const struct fail_info *info = fail_info(f->code);
@@ -102,6 +117,8 @@ static void problem_body(struct exchange *x, const struct fail *f)
 	}
 	if (f->line)
 		buf_addf(b, ",\"line\":%" PRIu64, f->line);
+	if (f->code == FAIL_CORRELATION_REUSED)
+		add_first_use(x, b);
 	buf_add_byte(b, '}');
 }
 

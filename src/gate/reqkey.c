@@ -33,7 +33,10 @@ enum {
 	C_STATUS,
 	C_ENCODING,
 	C_BODY,
-	C_WAREHOUSES
+	C_WAREHOUSES,
+	C_METHOD,
+	C_PATH,
+	C_CREATED
 };
 
 static void copy_bytes(void *out, size_t n, const struct db_val *v)
@@ -89,6 +92,18 @@ static bool unpack(struct arena *a, struct sv packed, struct sv *body_r)
 	return ok;
 }
 
+/* All NULL where an earlier version kept the answer. */
+static void read_route(const struct db_table *t, struct reqkey_stored *s)
+{
+	const struct db_val *method = db_cell(t, 0, C_METHOD);
+	const struct db_val *path = db_cell(t, 0, C_PATH);
+
+	if (method->kind == DB_NULL || path->kind == DB_NULL)
+		return;
+	s->method = method->bytes;
+	s->path = path->bytes;
+}
+
 static bool read_answer(const struct db_table *t, struct arena *a,
 			struct reqkey_stored *s, struct fail *f)
 {
@@ -121,6 +136,8 @@ static void read_key(const struct db_table *t, struct reqkey_stored *s)
 	s->mode = (unsigned)db_cell(t, 0, C_MODE)->u;
 	if (warehouses->kind != DB_NULL)
 		s->warehouses = warehouses->bytes;
+	read_route(t, s);
+	s->created_wall_ms = db_cell(t, 0, C_CREATED)->u;
 	s->expires_wall_ms = db_cell(t, 0, C_EXPIRES)->u;
 }
 
@@ -174,6 +191,21 @@ enum reqkey_result reqkey_claim(struct db *db, const struct reqkey *key,
 	return rows ? REQKEY_OURS : REQKEY_DONE;
 }
 
+static struct sv kept_path(const struct reqkey *key)
+{
+	size_t n = key->path.n;
+
+	return sv_from(key->path.p,
+		       n < REQKEY_PATH_BYTES ? n : REQKEY_PATH_BYTES);
+}
+
+bool reqkey_other_route(const struct reqkey *key,
+			const struct reqkey_stored *stored)
+{
+	return stored->path.p && (!sv_eq(key->method, stored->method) ||
+				  !sv_eq(kept_path(key), stored->path));
+}
+
 static bool insert_answer(struct db *db, const struct reqkey *key, int status,
 			  enum encoding encoding, struct sv body,
 			  struct fail *f)
@@ -184,7 +216,8 @@ static bool insert_answer(struct db *db, const struct reqkey *key, int status,
 		       DB_ARGS(db_id(&key->batch_id),
 			       db_uint(clock_day(id_wall_ms(key->batch_id))),
 			       db_uint((uint64_t)status), db_uint(encoding),
-			       db_text(body)),
+			       db_text(body), db_text(key->method),
+			       db_text(kept_path(key))),
 		       &rows, f);
 }
 

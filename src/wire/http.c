@@ -248,6 +248,35 @@ struct sv http_media_type(struct arena *a, struct sv content_type)
 	return sv_from(p, type.n);
 }
 
+static bool eq_any_case(struct sv s, struct sv lower)
+{
+	for (size_t i = 0; i < s.n && i < lower.n; i++)
+		if ((s.p[i] >= 'A' && s.p[i] <= 'Z' ? s.p[i] + ('a' - 'A')
+						    : s.p[i]) != lower.p[i])
+			return false;
+	return s.n == lower.n;
+}
+
+bool http_is_utf8(struct sv content_type)
+{
+	struct sv rest = content_type;
+
+	sv_cut(&rest, ';');
+	while (rest.n) {
+		struct sv value = sv_cut(&rest, ';');
+		struct sv name = sv_trim(sv_cut(&value, '='));
+
+		value = sv_trim(value);
+		if (value.n >= 2 && value.p[0] == '"' &&
+		    value.p[value.n - 1] == '"')
+			value = sv_from(value.p + 1, value.n - 2);
+		if (eq_any_case(name, SV("charset")) &&
+		    !eq_any_case(value, SV("utf-8")))
+			return false;
+	}
+	return true;
+}
+
 static bool is_lower_hex(struct sv s)
 {
 	for (size_t i = 0; i < s.n; i++)

@@ -270,11 +270,15 @@ class Problems(Case):
 
     def test_content_type_and_encoding_are_415(self):
         for kind in ("", "text/plain", "application/jsonx", "application/",
-                     "json", "application/json+x", "application/json,x"):
+                     "json", "application/json+x", "application/json,x",
+                     "application/json; charset=iso-8859-1",
+                     'application/json;x=y;CHARSET="utf-16"',
+                     "application/json; charset="):
             got = self.stack.post(ECHO, b'{"items":[]}',
                                   headers={"Content-Type": kind})
             wants_problem(self, got, 415, "unsupported-media-type")
-        for kind in ("application/json; charset=utf-8", "Application/JSON"):
+        for kind in ("application/json; charset=utf-8", "Application/JSON",
+                     'application/json;a=b; Charset="UTF-8"'):
             got = self.stack.post(ECHO, b'{"items":[]}',
                                   headers={"Content-Type": kind})
             self.assertEqual(got.status, 200, got)

@@ -1,6 +1,7 @@
 """One key: one effect, one answer, byte for byte; and no partner meets
 another."""
 # SPDX-License-Identifier: Apache-2.0
+import datetime
 import email.utils
 import gzip
 import json
@@ -85,7 +86,6 @@ class Replay(KeyTest):
         first = p.post("uoms", [uom("A", 1)], key=key)
         before = checksums(self.stack)
         for how in ({"items": [uom("A", 2)]},
-                    {"items": [uom("A", 1)], "collection": "addresses"},
                     {"items": [uom("A", 1)], "return": "summary"},
                     {"items": b"not json at all"},
                     {"items": b"\x1f\x8b broken",
@@ -93,15 +93,79 @@ class Replay(KeyTest):
                     {"items": [uom("A", 1)],
                      "headers": {"Content-Encoding": "br"}}):
             how = dict(how)
-            again = p.post(how.pop("collection", "uoms"), how.pop("items"),
-                           key=key, **how)
+            again = p.post("uoms", how.pop("items"), key=key, **how)
             self.replayed(again, first)
             self.assertEqual(again.headers["X-Correlation-Mismatch"], "true",
                              how)
-        again = p.control("/quarantine/qua-" + "0" * 32 + "/release", key=key)
-        self.replayed(again, first)
-        self.assertEqual(again.headers["X-Correlation-Mismatch"], "true")
         self.assertEqual(checksums(self.stack), before)
+
+    def reused(self, answer, path, method="POST"):
+        """422, and it tells what the id was used for and when."""
+        self.assertEqual((answer.status, slug(answer)),
+                         (422, "correlation-id-reused"))
+        told = answer.json()
+        self.assertEqual((told["first_method"], told["first_path"]),
+                         (method, path))
+        used = datetime.datetime.fromisoformat(
+            told["first_used_at"].replace("Z", "+00:00")).timestamp()
+        self.assertAlmostEqual(used, time.time(), delta=60)
+        self.assertIn(f"{told['first_used_at']} for {method} {path};",
+                      told["detail"])
+        self.assertNotIn("Idempotent-Replayed", answer.headers)
+
+    def test_an_id_used_on_another_path_is_refused_for_everybody(self):
+        p, key = self.partner(), new_key()
+        p.post("uoms", [uom("A", 1)], key=key, **{"return": "summary"})
+        before = checksums(self.stack)
+        self.reused(p.post("addresses", [uom("A", 1)], key=key),
+                    path_of("uoms"))
+        self.reused(p.control("/quarantine/qua-" + "0" * 32 + "/release",
+                              key=key), path_of("uoms"))
+        # The path as it was sent, not as it is understood.
+        self.reused(p.send(path_of("uoms").replace("u", "%75", 1), b"",
+                           key=key), path_of("uoms"))
+        self.assertEqual(checksums(self.stack), before)
+        self.assertEqual(p.post("uoms", [uom("A", 1)], key=key,
+                                **{"return": "summary"}).status, 200)
+
+    def test_a_strict_partner_is_told_the_first_path_too(self):
+        p, key = self.partner("--strict"), new_key()
+        p.post("uoms", [uom("A", 1)], key=key)
+        self.reused(p.post("uoms", [uom("A", 2)], key=key), path_of("uoms"))
+        self.reused(p.post("skus", [uom("A", 1)], key=key), path_of("uoms"))
+
+    def test_an_answer_kept_without_its_path_follows_the_rule_of_bodies(self):
+        for options, status in (((), 200), (("--strict",), 422)):
+            p, key = self.partner(*options), new_key()
+            first = p.post("uoms", [uom("A", 1)], key=key)
+            self.stack.sql("UPDATE response SET method = NULL, path = NULL "
+                           "WHERE batch_id = (SELECT batch_id FROM "
+                           "request_key WHERE correlation_id = UNHEX("
+                           f"'{key.replace('-', '')}'))")
+            again = p.post("addresses", [uom("A", 1)], key=key)
+            self.assertEqual(again.status, status)
+            if status == 200:
+                self.replayed(again, first)
+                self.assertEqual(again.headers["X-Correlation-Mismatch"],
+                                 "true")
+            else:
+                self.assertNotIn("first_path", again.json())
+
+    def test_a_key_taken_over_by_an_earlier_version_has_no_path(self):
+        """Its claim and its answer name neither method nor path."""
+        p, key = self.partner(), new_key()
+        p.post("uoms", [uom("A", 1)], key=key)
+        row = f"correlation_id = UNHEX('{key.replace('-', '')}')"
+        self.stack.sql(
+            "SET @b = UNHEX(MD5(RAND())), @day = (SELECT day FROM response "
+            f"JOIN request_key USING (batch_id) WHERE {row}); "
+            "SET @b = CONCAT((SELECT LEFT(batch_id, 6) FROM request_key WHERE "
+            f"{row}), RIGHT(@b, 10)); "
+            f"UPDATE request_key SET batch_id = @b WHERE {row}; "
+            "INSERT INTO response (batch_id, day, status, encoding, body) "
+            "VALUES (@b, @day, 200, 0, '{}')")
+        again = p.post("addresses", [uom("A", 1)], key=key)
+        self.assertEqual((again.status, again.body), (200, b"{}"))
 
     def test_a_packed_body_is_the_same_body(self):
         p, key = self.partner(), new_key()
@@ -343,6 +407,17 @@ class Running(KeyTest):
         thread.join()
         self.assertEqual(got[0].status, 200)
         self.replayed(again, got[0])
+
+    def test_who_waits_on_another_path_is_refused(self):
+        p, key = self.partner(), new_key()
+        thread, got = self.begin(p, key)
+        other = p.post("addresses", [uom("A")], key=key,
+                       headers={"Prefer": "wait=10"})
+        thread.join()
+        self.assertEqual(got[0].status, 200)
+        self.assertEqual((other.status, slug(other)),
+                         (422, "correlation-id-reused"))
+        self.assertEqual(other.json()["first_path"], path_of("uoms"))
 
     def test_at_most_half_of_the_workers_wait(self):
         p, key = self.partner(), new_key()

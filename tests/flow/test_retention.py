@@ -54,8 +54,8 @@ class Days(unittest.TestCase):
 
     def add_rows(self, *days):
         for day in days:
-            self.s.sql(f"INSERT INTO response VALUES "
-                       f"(X'{day:032x}', {day}, 200, 0, 'x')")
+            self.s.sql(f"INSERT INTO response (batch_id, day, status, "
+                       f"encoding, body) VALUES (X'{day:032x}', {day}, 200, 0, 'x')")
 
     def days_in(self, partition):
         return [int(r[0]) for r in self.s.sql(

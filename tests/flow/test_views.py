@@ -54,7 +54,8 @@ class Views(unittest.TestCase):
             INSERT INTO request_key SELECT 1, 1, internal_id, internal_id,
                 REPEAT('f', 32), 3, 1, NULL, '2026-11-18 02:30:00.123',
                 '2099-12-18 02:30:00.123' FROM item;
-            INSERT INTO response SELECT internal_id, 20775, 207, 0, 'body'
+            INSERT INTO response (batch_id, day, status, encoding,
+                body) SELECT internal_id, 20775, 207, 0, 'body'
                 FROM item;
             INSERT INTO batch VALUES (X'{HEX["other"]}', 20775, 1, NULL, 4, 0,
                 0, 0, 0, 0, 0, X'{HEX["first"]}', NULL,

@@ -242,6 +242,18 @@ static void a_media_type_is_without_parameters_and_lower_case(void)
 	arena_release(&arena);
 }
 
+static void a_charset_is_utf8_or_absent(void)
+{
+	WANT(http_is_utf8(SV_NONE));
+	WANT(http_is_utf8(SV("application/json")));
+	WANT(http_is_utf8(SV("application/json;;x; y=z")));
+	WANT(http_is_utf8(SV("application/json; ChArSet = \"Utf-8\" ;a=b")));
+	WANT(!http_is_utf8(SV("application/json;charset=latin1")));
+	WANT(!http_is_utf8(SV("application/json;a=b;charset=\"utf-16\"")));
+	WANT(!http_is_utf8(SV("application/json;charset=\"utf-8")));
+	WANT(!http_is_utf8(SV("application/json;charset")));
+}
+
 static void a_traceparent_gives_its_trace_id(void)
 {
 	const struct sv ROWS[] = {
@@ -318,6 +330,7 @@ void suite_http(void)
 	ADD(a_header_is_found_or_absent);
 	ADD(a_doubled_header_is_refused_and_named);
 	ADD(a_media_type_is_without_parameters_and_lower_case);
+	ADD(a_charset_is_utf8_or_absent);
 	ADD(a_traceparent_gives_its_trace_id);
 	ADD(what_is_no_traceparent_is_refused);
 	ADD(methods_are_known_by_their_exact_name);

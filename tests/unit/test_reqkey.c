@@ -105,6 +105,8 @@ static struct reqkey new_key(const struct world *w)
 			   .surface = REQKEY_WMS_INGEST,
 			   .collection = 3,
 			   .mode = 1,
+			   .method = SV("POST"),
+			   .path = SV("/wms-ingest/v1/master/skus"),
 			   .retention_ms = w->conf.retention_ms};
 
 	digest_random(k.correlation.b, sizeof(k.correlation.b));
