@@ -46,7 +46,7 @@ def differences(printed, got, place=""):
             elif name not in printed:
                 told.append(f"{at}: not printed")
             elif name not in ("rate", "clock_skew_ms", "bytes",
-                              "partner_id", "name") or isinstance(
+                              "partner_id", "name", "next") or isinstance(
                                   printed[name], dict):
                 told += differences(printed[name], got[name], at)
         return told
@@ -189,10 +189,9 @@ class OpenApi(unittest.TestCase):
         """Of what several routes share: the one the examples are of."""
         if status >= 400:
             return False
-        return name in ("sendSkus", "sendUoms") and (
-            (name, status) != ("sendUoms", 200) and
-            (name, status) != ("sendUoms", 207) or status == 202
-        ) or (name.startswith(("get",)) and status == 200)
+        if name.startswith("send"):
+            return name == ("sendUoms" if status == 202 else "sendSkus")
+        return name.startswith(("get", "list"))
 
     def test_every_problem_that_was_met_is_as_printed(self):
         met = {}
@@ -201,7 +200,7 @@ class OpenApi(unittest.TestCase):
                 problem = call.answer.json()
                 met.setdefault(problem["type"].split("#")[1],
                                []).append(problem)
-        self.assertGreater(len(met), 25)
+        self.assertGreater(len(met), 20)
         for slug, problems in met.items():
             status = problems[0]["status"]
             examples = self.doc["components"]["responses"][
@@ -234,9 +233,8 @@ class OpenApi(unittest.TestCase):
             f.write(client_program(self.doc))
         node.run("node_modules/typescript/bin/tsc", "--strict", "--target",
                  "es2022", "--module", "nodenext", "--lib", "es2022,dom",
-                 "--types", "", "--skipLibCheck", "--outDir", "out",
+                 "--skipLibCheck", "--outDir", "out",
                  "client.ts")
-
         partner = Partner(self.stack)
         said = node.run("out/client.js", env={
             "WAYBILL_URL": self.stack.url, "WAYBILL_KEY": partner.key,

@@ -74,8 +74,8 @@ def collection_calls(c):
         c.call(o.id + " again", "POST", o.path, batch)
         c.call("page", "GET", o.path + "?limit=1")
         first = urllib.parse.quote(batch["items"][0]["source_id"], safe="")
-        c.call("held", "GET", f"{o.path}/{first}?history=true")
-    c.call("held_sku", "GET", f"{API}/master/skus/SKU-1001")
+        c.call("held", "GET", f"{o.path}/{first}")
+        c.call("history", "GET", f"{o.path}/{first}?history=true")
 
 
 def item_calls(c):
