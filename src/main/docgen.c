@@ -4,7 +4,9 @@
  *	docgen errors        > docs/errors.md
  *	docgen metrics       > docs/metrics.md
  *	docgen routes        "GET /healthz public" lines, for tests
- *	docgen openapi-schemas   a part of docs/openapi.yaml
+ *	docgen collections       a part of docs/collections.md
+ *	docgen openapi-paths, openapi-responses, openapi-schemas
+ *			     parts of docs/openapi.yaml
  *
  * Not installed. `make docs` runs it, and a test compares.
  */
@@ -169,6 +171,9 @@ static const struct page {
 	{"errors", errors},
 	{"metrics", metrics},
 	{"routes", routes},
+	{"collections", docgen_collections},
+	{"openapi-paths", docgen_openapi_paths},
+	{"openapi-responses", docgen_openapi_responses},
 	{"openapi-schemas", docgen_openapi_schemas},
 };
 
@@ -179,8 +184,8 @@ int main(int argc, char **argv)
 			PAGES[i].print();
 			return fflush(stdout) == 0 ? 0 : 1;
 		}
-	fputs("usage: docgen configuration|errors|metrics|routes|"
-	      "openapi-schemas\n",
+	fputs("usage: docgen configuration|errors|metrics|routes|collections|"
+	      "openapi-paths|openapi-responses|openapi-schemas\n",
 	      stderr);
 	return 2;
 }

@@ -20,8 +20,19 @@ same() # PAGE: what docs/ has of it is on stdin
 for page in configuration errors metrics; do
 	same "$page" <"docs/$page.md"
 done
-same openapi-schemas < <(
-	awk -v show=1 -f build-aux/splice.awk docs/openapi.yaml
-)
+part() # FILE PAGE...
+{
+	local file=$1 page
+	shift
+	for page; do
+		same "$page" < <(
+			awk -v name="$page" -v show=1 -f build-aux/splice.awk \
+				"docs/$file"
+		)
+	done
+}
+
+part collections.md collections
+part openapi.yaml openapi-paths openapi-responses openapi-schemas
 [ "$failed" = 0 ] || echo "run: make docs"
 exit "$failed"
