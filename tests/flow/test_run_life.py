@@ -127,6 +127,16 @@ class KilledNginx(unittest.TestCase):
         self.assertEqual(s.get(CAPABILITIES).status, 200)
 
 
+class DemoEnv(unittest.TestCase):
+    def test_it_puts_the_operators_command_on_the_path(self):
+        with Stack() as s:
+            done = subprocess.run(
+                ["/bin/sh", "-c", '. "$1" && waybill doctor', "sh",
+                 os.path.join(s.var, "demo.env")], text=True, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+
 class Foreground(unittest.TestCase):
     def test_ctrl_c_stops_all_of_it_and_nothing_else(self):
         with Stack() as other:
