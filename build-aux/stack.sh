@@ -425,6 +425,7 @@ demo_env()
 	export WAYBILL_DB_NAME='$(name=$(setting db_name); echo "${name:-waybill}")'
 	export WAYBILL_DB_RO_USER='$(ro=${ro%@*}; echo "${ro:-waybill_ro}")'
 	export WAYBILL_BIN='$programs'
+	export PATH="\$WAYBILL_BIN:\$PATH"
 	END
 	chmod 600 "$var/demo.env.new"
 	mv "$var/demo.env.new" "$var/demo.env"

@@ -29,6 +29,9 @@ typedef enum doctor_verdict doctor_check(struct patient *p, struct fail *f);
 doctor_check doctor_conf, doctor_secrets, doctor_pepper, doctor_shared,
 	doctor_descriptors, doctor_libraries, doctor_socket, doctor_tls;
 
+/* The processes of this host: doctor_parents.c */
+doctor_check doctor_parents;
+
 /* The database: doctor_db.c */
 doctor_check doctor_service, doctor_owner, doctor_schema, doctor_flush,
 	doctor_binlog, doctor_doublewrite, doctor_packet, doctor_connections,

@@ -12,6 +12,7 @@ static const struct check_row {
 	{"secret files are private", doctor_secrets},
 	{"pepper of the API keys", doctor_pepper},
 	{"shared memory files", doctor_shared},
+	{"parents share their files", doctor_parents},
 	{"file descriptors", doctor_descriptors},
 	{"libraries are those it was built with", doctor_libraries},
 	{"FastCGI socket", doctor_socket},

@@ -166,6 +166,41 @@ class Doctor(unittest.TestCase):
         self.says("libraries are those it was built with", "zlib is 1.0.4",
                   "build", LD_PRELOAD=library)
 
+    # The parents.
+
+    def test_two_parents_that_do_not_share_a_file(self):
+        rows, _ = self.rows()
+        row = rows["parents share their files"]
+        self.assertEqual((row["result"], row["found"]), ("ok", "2 parents"))
+        for name in ("limit_file", "inflight_file", "metrics_file"):
+            with self.subTest(name):
+                self.says("parents share their files", name + " is not set",
+                          "2 waybill-fcgi parents",
+                          **{"WAYBILL_CONF_" + name.upper(): ""})
+
+    def test_one_parent_needs_no_shared_file(self):
+        self.stack.supervisorctl("stop", "fcgi:parent_1")
+        try:
+            rows, bad = self.rows(WAYBILL_CONF_LIMIT_FILE="")
+            self.assertEqual(bad, [])
+            self.assertEqual(rows["parents share their files"]["found"],
+                             "1 parents")
+        finally:
+            self.stack.supervisorctl("start", "fcgi:parent_1")
+        wait_for(lambda: len(self.stack.parents()) == 2)
+
+    def test_parents_of_another_installation_are_not_counted(self):
+        conf = os.path.join(self.folder(), "waybill.conf")
+        shutil.copy(self.path("waybill.conf"), conf)
+        done = subprocess.run(
+            [os.path.join(self.stack.programs, "waybill"), "--conf", conf,
+             "--json", "doctor"], text=True, stdout=subprocess.PIPE,
+            check=False, env={**self.stack.environment(),
+                              "WAYBILL_CONF_LIMIT_FILE": ""})
+        row, = (r for r in json.loads(done.stdout)
+                if r["check"] == "parents share their files")
+        self.assertEqual((row["result"], row["found"]), ("ok", "0 parents"))
+
     # The socket and TLS.
 
     def test_a_socket_that_everybody_may_speak_to(self):

@@ -49,10 +49,11 @@ class Life(unittest.TestCase):
         self.assertEqual(mode(path), 0o600)
         with open(path, encoding="utf-8") as f:
             lines = f.read().splitlines()
+        self.assertEqual(lines.pop(), 'export PATH="$WAYBILL_BIN:$PATH"')
         for line in lines:
             self.assertRegex(line, r"^export WAYBILL_[A-Z_]+='[^']*'$")
         demo = read_env(path)
-        self.assertEqual(list(demo), NAMES)
+        self.assertEqual(list(demo), [*NAMES, "PATH"])
         for name in ("CA", "CONF", "DB_SOCKET", "BIN"):
             value = demo["WAYBILL_" + name]
             self.assertTrue(os.path.isabs(value) and os.path.exists(value),

@@ -10,7 +10,8 @@ import tempfile
 import time
 import unittest
 
-from stack import PROGRAMS, ROOT, Stack, alive, free_port, wait_for
+from stack import (PROGRAMS, ROOT, Stack, alive, free_port, parent_of,
+                   wait_for)
 
 CAPABILITIES = "/wms-ingest/v1/capabilities"
 
@@ -70,6 +71,70 @@ class Restart(unittest.TestCase):
             self.assertEqual(other.get(CAPABILITIES).status, 200)
             self.assertEqual(other.demo["WAYBILL_DB_SOCKET"],
                              s.demo["WAYBILL_DB_SOCKET"])
+
+
+class KilledNginx(unittest.TestCase):
+    """kill -9 of the master leaves workers that hold its ports."""
+
+    def setUp(self):
+        self.stack = Stack(workers=2)
+        self.addCleanup(self.stack.remove)
+        self.addCleanup(self.stack.stop)
+        self.stack.start()
+        wait_for(self.master)
+
+    def master(self):
+        return next((p for p in self.stack.pids("nginx")
+                     if parent_of(p) == self.stack.supervisor_pid()), None)
+
+    def kill_master(self):
+        master = self.master()
+        workers = [p for p in self.stack.pids("nginx") if p != master]
+        self.assertGreater(len(workers), 1)
+        self.stack.kill(master)
+        return master, workers
+
+    def test_its_workers_end_and_a_new_master_takes_over(self):
+        s = self.stack
+        master, workers = self.kill_master()
+        wait_for(lambda: self.master() not in (None, master), 20,
+                 "a new master")
+        wait_for(lambda: not any(map(alive, workers)), 20,
+                 "the end of the orphans")
+        wait_for(lambda: len(s.pids("nginx")) == 1 + len(workers), 20)
+        wait_for(lambda: "RUNNING" in s.supervisorctl("status", "nginx"))
+        done = s.run("status")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(s.get(CAPABILITIES).status, 200)
+
+    def test_status_does_not_say_ready_for_orphans(self):
+        """A master that cannot come back: its workers must not answer on."""
+        s = self.stack
+        path = os.path.join(s.var, "nginx.conf")
+        shutil.copy(path, path + ".kept")
+        with open(path, "a", encoding="utf-8") as f:
+            f.write("nonsense;\n")
+        _, workers = self.kill_master()
+        wait_for(lambda: not any(map(alive, workers)), 20,
+                 "the end of the orphans")
+        done = s.run("status")
+        self.assertEqual(done.returncode, 3, done)
+        self.assertIn("not ready", done.stdout)
+        shutil.copy(path + ".kept", path)
+        s.supervisorctl("stop", "nginx")
+        s.supervisorctl("start", "nginx")
+        wait_for(lambda: s.run("status").returncode == 0, 30, "ready")
+        self.assertEqual(s.get(CAPABILITIES).status, 200)
+
+
+class DemoEnv(unittest.TestCase):
+    def test_it_puts_the_operators_command_on_the_path(self):
+        with Stack() as s:
+            done = subprocess.run(
+                ["/bin/sh", "-c", '. "$1" && waybill doctor', "sh",
+                 os.path.join(s.var, "demo.env")], text=True, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, 0, done.stdout)
 
 
 class Foreground(unittest.TestCase):
