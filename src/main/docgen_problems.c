@@ -98,9 +98,11 @@ static const struct problem {
 	 "that is meant",
 	 NULL},
 	{"correlation-id-reused", "never", SKUS,
-	 "this correlation id belongs to a request with another method, path, "
-	 "query or body",
-	 "\"first_path\":\"/wms-ingest/v1/master/uoms\",\"first_used_at\":"
+	 "this correlation id was first used at 2026-01-15T08:00:00.000Z for "
+	 "POST /wms-ingest/v1/master/uoms; this request has another query or "
+	 "body",
+	 "\"first_method\":\"POST\",\"first_path\":\"/wms-ingest/v1/master/"
+	 "uoms\",\"first_used_at\":"
 	 "\"2026-01-15T08:00:00.000Z\""},
 	{"quota-too-small", "after-fix", SKUS,
 	 "500 items would count at once, which is more than the 100 of a "
